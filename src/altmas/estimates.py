@@ -1,0 +1,104 @@
+"""What a method answers: one Estimate for each metric."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import Any, overload
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One metric of the model on the whole pool, as far as the labels tell.
+
+    value             nan if undefined on what is known, with the reason in `note`; never an invented 0
+    low, high         the interval; nan where the method gives none
+    confidence        its level
+    labels            how many labels it rests on
+    effective_labels  how many labels of a plain random sample would have been worth as much; nan if unknown
+    interval          "fixed-n" | "anytime" | "credible" | "none"
+    """
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    confidence: float
+    labels: int
+    effective_labels: float = math.nan
+    interval: str = "none"
+    note: str = ""
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval; nan without one."""
+        return (self.high - self.low) / 2
+
+    def __str__(self) -> str:
+        value = "undefined" if math.isnan(self.value) else f"{self.value:.4f}"
+        bounds = "" if math.isnan(self.low) else f"  [{self.low:.4f}, {self.high:.4f}]"
+        return f"{self.metric:<24} {value}{bounds}{'  ' + self.note if self.note else ''}"
+
+
+@dataclass(frozen=True)
+class Estimates(Sequence[Estimate]):
+    """The estimates of all metrics from the same labels, in the order asked for.
+
+    `info` is what the method wants to be known about how it got there (training, augmentation, diagnostics).
+    """
+
+    values: tuple[Estimate, ...]
+    method: str
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Estimate: ...
+    @overload
+    def __getitem__(self, key: slice) -> Sequence[Estimate]: ...
+    def __getitem__(self, key: int | str | slice) -> Estimate | Sequence[Estimate]:
+        """By position, or by the name of the metric."""
+        if isinstance(key, str):
+            by_name = {estimate.metric: estimate for estimate in self.values}
+            return by_name[key]
+        return self.values[key]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.values)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.values))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON (undefined numbers are None)."""
+        rows = [{key: _json(value) for key, value in asdict(one).items()} for one in self.values]
+        return {"method": self.method, "estimates": rows, "info": self.info}
+
+    def to_frame(self) -> Any:
+        """A pandas frame if pandas is installed, else a pyarrow table."""
+        rows = [asdict(one) for one in self.values]
+        try:
+            import pandas
+        except ImportError:
+            import pyarrow
+
+            return pyarrow.Table.from_pylist(rows)
+        return pandas.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("metric", "estimate", "interval", "labels", "worth", "note"))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(_row, self.values))}</tbody></table>"
+
+
+def _row(one: Estimate) -> str:
+    bounds = "" if math.isnan(one.low) else f"[{one.low:.4f}, {one.high:.4f}] {one.confidence:.0%} {one.interval}"
+    value = "undefined" if math.isnan(one.value) else f"{one.value:.4f}"
+    worth = "" if math.isnan(one.effective_labels) else f"{one.effective_labels:.0f}"
+    cells = (one.metric, value, bounds, str(one.labels), worth, one.note)
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+
+
+def _json(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

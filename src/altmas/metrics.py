@@ -151,13 +151,11 @@ def _of_margins(name: str, of: OfMargins, **more: Any) -> Metric:
 
     def gradient(table: Array) -> Array:
         """dQ/dT[a,c] = dQ/dt_a 1{a=c} + dQ/dr_a + dQ/ds_c, each by a complex step."""
-        t, r, s = margins(np.asarray(table, np.float64))
-        c = len(t)
-        nudge = 1j * STEP * np.eye(c)
+        at = np.stack(margins(np.asarray(table, np.float64)))  # (3, C)
+        n_classes = at.shape[1]
+        nudge = 1j * STEP * np.eye(3 * n_classes).reshape(3, n_classes, 3, n_classes)
         with np.errstate(all="ignore"):
-            by_t = np.imag(of(t + nudge, r + 0j, s + 0j)) / STEP
-            by_r = np.imag(of(t + 0j, r + nudge, s + 0j)) / STEP
-            by_s = np.imag(of(t + 0j, r + 0j, s + nudge)) / STEP
+            by_t, by_r, by_s = (np.imag(of(*np.moveaxis(at + one, 1, 0))) / STEP for one in nudge)
         return np.nan_to_num(np.diag(by_t) + by_r[:, None] + by_s[None, :], nan=0.0, posinf=0.0, neginf=0.0)
 
     return Metric(name, of_table, gradient, **more)

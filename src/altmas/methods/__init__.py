@@ -1,60 +1,23 @@
 """What a user picks by name: how points are chosen and how metrics are estimated from their labels."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, is_dataclass
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import asdict, is_dataclass
+from typing import Any
 
 from altmas.errors import MethodError
-from altmas.estimates import Estimate, Estimates
-from altmas.history import Batch, History
-from altmas.metrics import Metric
+from altmas.methods.protocol import Method, Needs, Task
+from altmas.methods.tradition import Tradition
 from altmas.pool import Pool
 from altmas.suggest import near
 
-__all__ = ["METHODS", "Batch", "Estimate", "Estimates", "History", "Method", "Needs", "Task", "check", "method_named"]
+__all__ = ["DEFAULT_METHOD", "METHODS", "Method", "Needs", "Task", "Tradition", "check", "method_named", "options_of"]
 
+METHODS: dict[str, Callable[..., Method]] = {
+    "tradition": Tradition,
+}
+"""Built-in methods by name."""
 
-@dataclass(frozen=True)
-class Needs:
-    """What a method cannot do without, and what it gives."""
-
-    features: bool = False
-    scores: bool = False
-    interval: str = "none"  # "fixed-n" | "anytime" | "credible" | "none"
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is asked: these metrics of this pool, at this confidence."""
-
-    pool: Pool
-    metrics: tuple[Metric, ...]
-    confidence: float = 0.95
-    seed: int = 0
-    targets: tuple[tuple[str, float], ...] = ()  # (metric name, half-width)
-
-
-@runtime_checkable
-class Method(Protocol):
-    """A frozen dataclass of options with two verbs; both are pure functions of the task and the history."""
-
-    @property
-    def name(self) -> str:
-        """The name in METHODS."""
-
-    @property
-    def needs(self) -> Needs:
-        """What it requires of a pool."""
-
-    def propose(self, task: Task, history: History, n: int) -> Batch:
-        """The next n points to label, distinct and open (fewer when fewer are open); the same for the same history."""
-
-    def estimate(self, task: Task, history: History) -> Estimates:
-        """Every metric from the labels so far; the truth once everything is labelled."""
-
-
-METHODS: dict[str, Callable[..., Method]] = {}
-"""Built-in methods by name; filled below."""
+DEFAULT_METHOD = "tradition"
 
 
 def method_named(wanted: str | Method) -> Method:

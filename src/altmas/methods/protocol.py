@@ -1,0 +1,48 @@
+"""What every method is: the two verbs, and what they see."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from altmas.estimates import Estimates
+from altmas.history import Batch, History
+from altmas.metrics import Metric
+from altmas.pool import Pool
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a method cannot do without, and what it gives."""
+
+    features: bool = False
+    scores: bool = False
+    interval: str = "none"  # "fixed-n" | "anytime" | "credible" | "none"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked: these metrics of this pool, at this confidence."""
+
+    pool: Pool
+    metrics: tuple[Metric, ...]
+    confidence: float = 0.95
+    seed: int = 0
+    targets: tuple[tuple[str, float], ...] = ()  # (metric name, half-width)
+
+
+@runtime_checkable
+class Method(Protocol):
+    """A frozen dataclass of options with two verbs; both are pure functions of the task and the history."""
+
+    @property
+    def name(self) -> str:
+        """The name in METHODS."""
+
+    @property
+    def needs(self) -> Needs:
+        """What it requires of a pool."""
+
+    def propose(self, task: Task, history: History, n: int) -> Batch:
+        """The next n points to label, distinct and open (fewer when fewer are open); the same for the same history."""
+
+    def estimate(self, task: Task, history: History) -> Estimates:
+        """Every metric from the labels so far; the truth once everything is labelled."""

@@ -1,0 +1,66 @@
+"""Tradition (B.1): label a uniform random sample, compute each metric on it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.designs import uniform_draws
+from altmas.estimates import Estimate, Estimates
+from altmas.history import Batch, History
+from altmas.methods.protocol import Needs, Task
+from altmas.metrics import Metric, table_of
+from altmas.random_sample import RandomSample, interval_of_sample
+
+PROPOSE = 1
+
+
+@dataclass(frozen=True)
+class Tradition:
+    """A uniform random sample with classical intervals.
+
+    calibrate_rows  use the known number of points predicted as each class (post-stratification) wherever every
+                    predicted class has a label
+    """
+
+    calibrate_rows: bool = False
+
+    name = "tradition"
+    needs = Needs(interval="fixed-n")
+
+    def propose(self, task: Task, history: History, n: int) -> Batch:
+        rng = history.rng(task.seed, PROPOSE)
+        indices, probabilities = uniform_draws(np.flatnonzero(history.open), n, rng)
+        return Batch(indices, probabilities, labels_before=len(history.labels))
+
+    def estimate(self, task: Task, history: History) -> Estimates:
+        return Estimates(tuple(self._one(task, history, metric) for metric in task.metrics), self.name)
+
+    def _one(self, task: Task, history: History, metric: Metric) -> Estimate:
+        sample = sample_of(task, history, metric.members(task.pool), self.calibrate_rows)
+        value, low, high, note = interval_of_sample(metric, sample, task.confidence)
+        labels = sample.drawn + sample.volunteered
+        return Estimate(metric.name, value, low, high, task.confidence, labels, float(labels), "fixed-n", note)
+
+
+def sample_of(task: Task, history: History, members: NDArray[np.bool_] | None, calibrate_rows: bool) -> RandomSample:
+    """The labels of the metric's points, split into the drawn and the volunteered ones."""
+    predictions, n_classes = task.pool.predictions, len(task.pool.classes)
+    inside = np.ones(len(task.pool), np.bool_) if members is None else members
+    volunteered = np.zeros(len(task.pool), np.bool_)
+    volunteered[history.volunteered] = True
+    labelled = np.zeros(len(task.pool), np.bool_)
+    labelled[history.labelled] = True
+    known = history.known
+
+    def table(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        rows = np.flatnonzero(inside & labelled & chosen)
+        return table_of(predictions[rows], known[rows], n_classes)
+
+    rest = inside & ~volunteered
+    return RandomSample(
+        counts=table(~volunteered),
+        exact=table(volunteered),
+        rows=np.bincount(predictions[rest], minlength=n_classes).astype(np.float64),
+        calibrate_rows=calibrate_rows,
+    )

@@ -4,10 +4,10 @@ A file is looked for in `folder`, then in `$ALTMAS_DATA/<dataset>`, then in `../
 beside the repository, then in the user's cache (`$XDG_CACHE_HOME/altmas` or `~/.cache/altmas`); only then
 is it downloaded into that cache. Whatever its origin, a file with another sha256 is refused.
 
-    FileNotFoundError
-    └── DataMissing        no folder holds the file and it could not be downloaded
-    ValueError
-    └── DataDamaged        a file is there, but it is not the published one
+    AltmasError
+    ├── DataMissing  (FileNotFoundError)  no folder holds the file and it could not be downloaded
+    └── FileError
+        └── DataDamaged                   a file is there, but it is not the published one
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import gzip
 import hashlib
 import os
 import struct
-import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from altmas.errors import AltmasError, FileError
 
 Pixels: TypeAlias = NDArray[np.uint8]
 
@@ -34,11 +35,11 @@ CHUNK_BYTES: Final = 1 << 16
 UNSIGNED_BYTE: Final = 0x08  # the only idx element type these datasets use
 
 
-class DataMissing(FileNotFoundError):
+class DataMissing(AltmasError, FileNotFoundError):
     """Data of a benchmark that no folder holds and no download gave."""
 
 
-class DataDamaged(ValueError):
+class DataDamaged(FileError):
     """A data file whose bytes are not the published ones."""
 
 
@@ -106,15 +107,12 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "altmas"
 
 
-def load_split(
-    dataset: Dataset, split: str, *, folder: Path | None = None, download: bool = True
-) -> Split:
+def load_split(dataset: Dataset, split: str, *, folder: Path | None = None, download: bool = True) -> Split:
     """Images and labels of the "train" or "test" split; `folder` holds the four .gz files."""
     if split not in FILES_OF_SPLIT:
         raise ValueError(f"{dataset.name} has no split {split!r} (expected 'train' or 'test')")
     images, labels = (
-        read_idx(find_file(dataset, name, folder=folder, download=download))
-        for name in FILES_OF_SPLIT[split]
+        read_idx(find_file(dataset, name, folder=folder, download=download)) for name in FILES_OF_SPLIT[split]
     )
     if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
         raise DataDamaged(
@@ -124,9 +122,7 @@ def load_split(
     return Split(images, labels)
 
 
-def find_file(
-    dataset: Dataset, name: str, *, folder: Path | None = None, download: bool = True
-) -> Path:
+def find_file(dataset: Dataset, name: str, *, folder: Path | None = None, download: bool = True) -> Path:
     """The path of one verified file of the dataset; downloaded into the cache when no folder has it."""
     looked_in = folders_of(dataset, folder)
     for place in looked_in:
@@ -171,9 +167,7 @@ def fetch(dataset: Dataset, name: str, into: Path) -> Path:
         else:
             return unfinished.replace(into / name)
     raise DataMissing(
-        missing_sentence(
-            dataset, name, folders_of(dataset, None), f"no mirror gave it ({'; '.join(failures)})"
-        )
+        missing_sentence(dataset, name, folders_of(dataset, None), f"no mirror gave it ({'; '.join(failures)})")
     )
 
 
@@ -213,7 +207,7 @@ def verified(path: Path, sha256: str) -> Path:
     return path
 
 
-def read_idx(path: Path) -> NDArray[Any]:
+def read_idx(path: Path) -> Pixels:
     """The uint8 array in a gzipped idx file: 2 zero bytes, type, rank, big-endian sizes, then the elements."""
     try:
         with gzip.open(path) as file:
@@ -233,7 +227,6 @@ def read_idx(path: Path) -> NDArray[Any]:
     expected = int(np.prod(shape, dtype=np.int64))
     if len(raw) - start != expected:
         raise DataDamaged(
-            f"{path} has {len(raw) - start} elements where its header promises {expected} {shape}; "
-            f"nothing was loaded"
+            f"{path} has {len(raw) - start} elements where its header promises {expected} {shape}; nothing was loaded"
         )
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)

@@ -1,0 +1,280 @@
+"""Many runs against known truth: what would each method have said at n labels?"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from altmas.errors import FileError, PlanError
+from altmas.history import History
+from altmas.intervals import normal_quantile
+from altmas.methods import Method, Task, check, method_named
+from altmas.metrics import MetricLike, metric_set, truth_values
+from altmas.pool import Pool
+from altmas.progress import progress_bar
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The rows of a simulation, one for each method, metric, number of labels and repeat."""
+
+    rows: list[Row]
+
+    def summary(self) -> list[Row]:
+        """One row for each method, metric and number of labels: bias, rmse, coverage, width and label value.
+
+        label_value = (rmse of tradition / rmse)^2: how many random labels one label is worth, with a 90 % interval
+        (delta method on the logarithm); nan where tradition was not run or a value is undefined in every repeat.
+        """
+        groups: dict[tuple[str, str, int], list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault((row["method"], row["metric"], row["labels"]), []).append(row)
+        random = {key[1:]: _squared_errors(rows) for key, rows in groups.items() if key[0] == "tradition"}
+        return [_summarise(key, rows, random.get(key[1:])) for key, rows in groups.items()]
+
+    def to_frame(self) -> Any:
+        """The summary as a pandas frame if pandas is installed, else as a pyarrow table."""
+        try:
+            import pandas
+        except ImportError:
+            import pyarrow
+
+            return pyarrow.Table.from_pylist(self.summary())
+        return pandas.DataFrame(self.summary())
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'method':<12}{'metric':<24}{'labels':>7}{'bias':>9}{'rmse':>8}{'cover':>7}{'width':>8}  label value"
+        ]
+        for s in self.summary():
+            value = f"{s['label_value']:.2f} [{s['label_value_low']:.2f}, {s['label_value_high']:.2f}]"
+            lines.append(
+                f"{s['method']:<12}{s['metric']:<24}{s['labels']:>7}{s['bias']:>+9.4f}{s['rmse']:>8.4f}"
+                f"{s['coverage']:>7.2f}{s['width']:>8.4f}  {value}"
+            )
+        return "\n".join(lines).replace("nan [nan, nan]", "-").replace("nan", "  -")
+
+
+def simulate(
+    pool: Pool,
+    truth: ArrayLike,
+    *,
+    methods: Sequence[str | Method] = ("tradition",),
+    metrics: Iterable[MetricLike] = ("accuracy",),
+    budgets: Sequence[int] = (100, 200, 400),
+    repeats: int = 20,
+    seed: int = 0,
+    n_jobs: int = 2,
+    batch: int = 10,
+    confidence: float = 0.95,
+    results: str | Path | None = None,
+    progress: bool = True,
+) -> Simulation:
+    """Every method run `repeats` times to the largest budget, its estimates taken at each budget.
+
+    truth    (N,) the true class names (or codes) of the pool, in its order
+    batch    labels told between two proposals
+    results  a .jsonl file: finished runs are kept there and not repeated when the same call is made again
+
+    Raises PlanError, UnknownLabel, MetricError or MethodError before anything runs.
+    """
+    task = Task(pool, metric_set(metrics, pool), confidence, seed)
+    labels = truth_codes(pool, truth)
+    steps = _steps(budgets, repeats, batch, len(pool))
+    chosen = [method_named(method) for method in methods]
+    for method in chosen:
+        check(method, pool)
+    cells = [(method, repeat) for repeat in range(repeats) for method in chosen]
+    journal = Journal(results, _settings(task, steps, batch, seed))
+    waiting = [cell for cell in cells if _key(*cell) not in journal.done]
+    run = joblib.delayed(_run)
+    jobs = (run(method, task, labels, steps, batch, repeat) for method, repeat in waiting)
+    # Processes, not threads: each run owns its own compiled surrogate and its own thread cap.
+    parallel = joblib.Parallel(n_jobs=min(n_jobs, max(len(waiting), 1)), return_as="generator")
+    with progress_bar("simulating", len(cells), shown=progress) as bar:
+        bar.advance(len(cells) - len(waiting))
+        for (method, repeat), rows in zip(waiting, parallel(jobs), strict=True):
+            journal.append(_key(method, repeat), rows)
+            bar.advance(1)
+    return Simulation([row for cell in cells for row in journal.done[_key(*cell)]])
+
+
+def truth_codes(pool: Pool, truth: ArrayLike) -> NDArray[np.int64]:
+    """(N,) codes of the true labels; UnknownLabel on a name that is not a class, PlanError on a wrong length."""
+    values, inverse = np.unique(np.asarray(truth), return_inverse=True)
+    if len(inverse) != len(pool):
+        raise PlanError(f"truth has {len(inverse)} labels, the pool has {len(pool)} points; one label per point")
+    return np.array([pool.code(value, where="truth: ") for value in values])[inverse]
+
+
+def _steps(budgets: Sequence[int], repeats: int, batch: int, n_points: int) -> list[int]:
+    steps = sorted(set(budgets))
+    if not steps or steps[0] < 1 or steps[-1] > n_points:
+        raise PlanError(f"budgets {list(budgets)} must lie between 1 and the pool's {n_points} points")
+    if repeats < 1 or batch < 1:
+        raise PlanError(f"repeats ({repeats}) and batch ({batch}) must be at least 1")
+    return steps
+
+
+def _run(method: Method, task: Task, truth: NDArray[np.int64], steps: list[int], batch: int, repeat: int) -> list[Row]:
+    """One run of one method: the estimates at each number of labels."""
+    task = Task(task.pool, task.metrics, task.confidence, _seed(task.seed, repeat))
+    exact = truth_values(task.pool, truth, task.metrics)
+    rows: list[Row] = []
+    history, started = History(len(task.pool)), time.perf_counter()
+    with threadpool_limits(1):
+        for labels in steps:
+            history = label_until(method, task, history, labels, batch, truth.__getitem__)
+            estimates = method.estimate(task, history)
+            seconds = time.perf_counter() - started
+            rows += [
+                {
+                    "method": method.name,
+                    "metric": one.metric,
+                    "labels": labels,
+                    "repeat": repeat,
+                    "value": one.value,
+                    "low": one.low,
+                    "high": one.high,
+                    "truth": exact[one.metric],
+                    "effective_labels": one.effective_labels,
+                    "seconds": seconds,
+                }
+                for one in estimates
+            ]
+    return rows
+
+
+def label_until(
+    method: Method, task: Task, history: History, labels: int, batch: int, oracle: Callable[[int], Any]
+) -> History:
+    """The history after the method has chosen, and the oracle has labelled, points up to that number of labels."""
+    while len(history.labels) < labels and history.open.any():
+        drawn = method.propose(task, history, min(batch, labels - len(history.labels)))
+        told = {int(row): int(oracle(int(row))) for row in drawn.indices}
+        history = History(history.n_points, (*history.batches, drawn), {**history.labels, **told})
+    return history
+
+
+def _seed(seed: int, repeat: int) -> int:
+    return int(np.random.SeedSequence([seed, repeat]).generate_state(1)[0])
+
+
+# ---------------------------------------------------------------- resuming
+
+
+def _key(method: Method, repeat: int) -> str:
+    return f"{method!r}/{repeat}"
+
+
+def _settings(task: Task, steps: list[int], batch: int, seed: int) -> Row:
+    """What two calls must share for one to continue the other."""
+    return {
+        "pool": task.pool.fingerprint,
+        "metrics": [metric.name for metric in task.metrics],
+        "budgets": steps,
+        "batch": batch,
+        "seed": seed,
+        "confidence": task.confidence,
+    }
+
+
+class Journal:
+    """Finished runs by key, kept in a .jsonl file (or only in memory): the settings first, then a line for each run."""
+
+    def __init__(self, path: str | Path | None, settings: Row) -> None:
+        self.path = None if path is None else Path(path)
+        self.done: dict[str, list[Row]] = {}
+        if self.path is None:
+            return
+        if self.path.exists() and self.path.stat().st_size:
+            self._read(settings)
+        else:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._write(settings)
+
+    def append(self, key: str, rows: list[Row]) -> None:
+        self.done[key] = rows
+        if self.path is not None:
+            self._write({"key": key, "rows": rows})
+
+    def _write(self, line: Row) -> None:
+        assert self.path is not None
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _read(self, settings: Row) -> None:
+        assert self.path is not None
+        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+        try:
+            head = json.loads(lines[0])
+        except ValueError as cause:
+            raise FileError(f"{self.path} is not a simulation's results file; nothing was written to it") from cause
+        differing = [name for name, value in settings.items() if not isinstance(head, dict) or head.get(name) != value]
+        if differing:
+            raise FileError(
+                f"{self.path} holds results of another simulation (other {', '.join(differing)}); "
+                "give another file, or the same settings to continue"
+            )
+        for line in lines[1:]:
+            if line.endswith("\n"):  # a line that was cut short by a crash is run again
+                entry = json.loads(line)
+                self.done[entry["key"]] = entry["rows"]
+        if lines and not lines[-1].endswith("\n"):
+            self.path.write_text("".join(lines[:-1]), encoding="utf-8")
+
+
+# ---------------------------------------------------------------- summary
+
+
+def _squared_errors(rows: list[Row]) -> NDArray[np.float64]:
+    """Squared errors of the repeats in which the estimate is defined."""
+    errors = np.array([row["value"] - row["truth"] for row in rows], np.float64)
+    return errors[np.isfinite(errors)] ** 2
+
+
+def _summarise(key: tuple[str, str, int], rows: list[Row], random: NDArray[np.float64] | None) -> Row:
+    values = np.array([[row["value"], row["low"], row["high"], row["truth"]] for row in rows], np.float64)
+    defined = values[np.isfinite(values[:, 0])]
+    value, low, high, truth = defined.T
+    covered = (low - 1e-12 <= truth) & (truth <= high + 1e-12)
+    with_interval = bool(len(defined)) and bool(np.isfinite(low).any())
+    worth = (1.0, 1.0, 1.0) if key[0] == "tradition" else label_value(_squared_errors(rows), random)
+    return {
+        "method": key[0],
+        "metric": key[1],
+        "labels": key[2],
+        "repeats": len(rows),
+        "undefined": len(rows) - len(defined),
+        "truth": float(rows[0]["truth"]),
+        "bias": float((value - truth).mean()) if len(defined) else math.nan,
+        "rmse": float(np.sqrt(((value - truth) ** 2).mean())) if len(defined) else math.nan,
+        "coverage": float(covered.mean()) if with_interval else math.nan,
+        "width": float((high - low).mean()) if with_interval else math.nan,
+        "label_value": worth[0],
+        "label_value_low": worth[1],
+        "label_value_high": worth[2],
+        "seconds": float(np.median([row["seconds"] for row in rows])),
+    }
+
+
+def label_value(
+    squared: NDArray[np.float64], random: NDArray[np.float64] | None, confidence: float = 0.9
+) -> tuple[float, float, float]:
+    """(value, low, high): mean squared error of random sampling over that of a method, with its interval."""
+    if random is None or min(len(squared), len(random)) < 2 or squared.mean() == 0 or random.mean() == 0:
+        return math.nan, math.nan, math.nan
+    ratio = float(random.mean() / squared.mean())
+    relative = [values.var(ddof=1) / len(values) / values.mean() ** 2 for values in (squared, random)]
+    spread = normal_quantile(confidence) * math.sqrt(float(sum(relative)))
+    return ratio, ratio * math.exp(-spread), ratio * math.exp(spread)

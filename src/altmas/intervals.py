@@ -2,12 +2,12 @@
 
 import math
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 
 def normal_quantile(confidence: float) -> float:
     """z with P(|Z| <= z) = confidence."""
-    return float(norm.ppf((1 + confidence) / 2))
+    return float(ndtri((1 + confidence) / 2))
 
 
 def wilson(p: float, n: float, z: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from altmas.intervals import normal_quantile, wilson
 from altmas.metrics import Metric
@@ -134,7 +134,7 @@ def _linearised(metric: Metric, value: float, sample: RandomSample, confidence: 
     if metric.bounds == (0.0, 1.0) and variance > 0:
         inner = (value * n + z**2 / 2) / (n + z**2)
         return wilson(value, inner * (1 - inner) / variance, z)
-    half = float(student.ppf((1 + confidence) / 2, max(n - 1, 1))) * variance**0.5
+    half = float(stdtrit(max(n - 1, 1), (1 + confidence) / 2)) * variance**0.5
     return max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
 
 

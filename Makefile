@@ -1,0 +1,39 @@
+# Two commands on a machine with only Python and git: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MARK := $(VENV)/.installed
+
+.PHONY: demo test lint types check clean
+
+demo: $(MARK)
+	$(BIN)/altmas demo
+
+test: $(MARK)-dev
+	$(BIN)/python -m pytest --cov=altmas --cov-report=term:skip-covered --cov-fail-under=95
+
+lint: $(MARK)-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(MARK)-dev
+	$(BIN)/mypy
+
+check: test lint types
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "altmas needs Python 3.11 or later; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(MARK): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(MARK)-dev: pyproject.toml $(MARK) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@

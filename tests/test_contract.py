@@ -1,0 +1,133 @@
+"""What every method in the table promises, whoever wrote it."""
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas.history import History
+from altmas.methods import METHODS, Task, check, method_named, options_of
+from altmas.methods.protocol import Method
+from altmas.metrics import metric_set, truth_values
+from altmas.simulate import label_until
+
+N, C = 160, 3
+METRICS = ["accuracy", "per_class", "macro_f1", "accuracy@site=a"]
+
+
+def world(order: tuple[int, ...] = (0, 1, 2)) -> tuple[altmas.Pool, np.ndarray]:
+    """A small pool with everything a method could need; `order` lists the classes in another order."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, C, N)
+    features = np.eye(C)[truth] + rng.normal(0, 0.6, (N, C))
+    scores = np.exp(2 * features) / np.exp(2 * features).sum(1, keepdims=True)
+    predictions = scores.argmax(1)
+    names = np.array(["ant", "bee", "cow"])
+    listed = list(order)
+    pool = altmas.Pool(
+        features.astype(np.float32),
+        names[predictions],
+        scores=scores[:, listed],
+        classes=names[listed].tolist(),
+        slices={"site": np.where(np.arange(N) % 2, "a", "b")},
+    )
+    return pool, np.array([pool.code(name) for name in names[truth]])
+
+
+@pytest.fixture(params=METHODS)
+def method(request) -> Method:
+    return method_named(request.param)
+
+
+def task_on(pool: altmas.Pool) -> Task:
+    return Task(pool, metric_set(METRICS, pool), seed=3)
+
+
+def test_it_says_what_it_is(method):
+    assert isinstance(method, Method)
+    assert METHODS[method.name] is type(method)
+    assert type(method)(**options_of(method)) == method
+    assert method.needs.interval in ("fixed-n", "anytime", "credible", "none")
+
+
+def test_proposals_are_distinct_open_points_and_the_same_each_time(method):
+    pool, truth = world()
+    task = task_on(pool)
+    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
+    first, second = method.propose(task, history, 7), method.propose(task, history, 7)
+    assert len(set(first.indices.tolist())) == 7
+    assert history.open[first.indices].all()
+    np.testing.assert_array_equal(first.indices, second.indices)
+    if first.probabilities is not None:
+        assert ((first.probabilities > 0) & (first.probabilities <= 1)).all()
+
+
+def test_near_the_end_of_the_pool_it_proposes_what_is_left_and_then_nothing(method):
+    pool, truth = world()
+    task = task_on(pool)
+    told = {i: int(truth[i]) for i in range(N - 2)}
+    left = method.propose(task, History(N, (), told), 5)
+    assert sorted(left.indices.tolist()) == [N - 2, N - 1]
+    done = History(N, (), {i: int(truth[i]) for i in range(N)})
+    assert len(method.propose(task, done, 5).indices) == 0
+
+
+def test_everything_labelled_is_the_truth(method):
+    pool, truth = world()
+    task = task_on(pool)
+    history = label_until(method, task, History(N), N, 40, truth.__getitem__)
+    exact = truth_values(pool, truth, task.metrics)
+    for one in method.estimate(task, history):
+        assert one.value == pytest.approx(exact[one.metric], abs=1e-9), one.metric
+        if one.interval != "none":
+            assert one.low == pytest.approx(one.value, abs=1e-9) and one.high == pytest.approx(one.value, abs=1e-9)
+
+
+def test_estimates_are_complete_inside_their_bounds_and_repeatable(method):
+    pool, truth = world()
+    task = task_on(pool)
+    history = label_until(method, task, History(N), 60, 20, truth.__getitem__)
+    first, second = method.estimate(task, history), method_named(method.name).estimate(task, history)
+    assert [one.metric for one in first] == [metric.name for metric in task.metrics]
+    for one, again in zip(first, second, strict=True):
+        assert (one.value, one.low, one.high) == pytest.approx((again.value, again.low, again.high), nan_ok=True, abs=0)
+        assert one.interval == method.needs.interval or one.interval == "none"
+        if not np.isnan(one.value):
+            assert 0 <= one.value <= 1
+        if not np.isnan(one.low):
+            assert 0 <= one.low <= one.value <= one.high <= 1
+
+
+def test_skipped_points_are_not_proposed_again(method):
+    pool, truth = world()
+    task = task_on(pool)
+    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
+    batch = method.propose(task, history, 5)
+    skipped = {int(row): "blurred" for row in batch.indices}
+    after = History(N, (*history.batches, batch), history.labels, skipped)
+    assert not set(method.propose(task, after, 20).indices.tolist()) & set(skipped)
+    assert len(method.estimate(task, after)) == len(task.metrics)
+
+
+def test_a_pool_without_what_it_needs_is_refused_by_name(method):
+    bare = altmas.Pool(None, [0, 1, 0, 1])
+    if method.needs.features or method.needs.scores:
+        with pytest.raises(
+            altmas.errors.MethodError, match=f"'{method.name}' needs .* methods that work without: .*tradition"
+        ):
+            check(method, bare)
+    else:
+        check(method, bare)
+
+
+def test_permuting_the_classes_permutes_the_results():
+    """Exact for methods that train nothing; networks start from other random numbers."""
+    for name in ("tradition", "trust"):
+        if name not in METHODS:
+            continue
+        values = []
+        for order in [(0, 1, 2), (2, 0, 1)]:
+            pool, truth = world(order)
+            task, method = task_on(pool), method_named(name)
+            history = label_until(method, task, History(N), 60, 20, truth.__getitem__)
+            values.append({one.metric: one.value for one in method.estimate(task, history)})
+        assert values[0] == pytest.approx(values[1])

@@ -1,0 +1,37 @@
+"""Names that users rely on."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import altmas
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_public_names_exist_and_are_sorted():
+    assert list(altmas.__all__) == sorted(altmas.__all__)
+    for name in altmas.__all__:
+        assert getattr(altmas, name) is not None
+
+
+def test_every_error_is_an_altmas_error_and_drawn_in_the_tree():
+    tree = altmas.errors.__doc__ or ""
+    for name, kind in vars(altmas.errors).items():
+        if isinstance(kind, type):
+            assert issubclass(kind, altmas.AltmasError)
+            assert name in tree
+
+
+def test_the_version_is_the_one_in_pyproject_and_has_a_place_in_the_changelog():
+    stated = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)
+    assert stated is not None and stated[1] == altmas.__version__
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert "## [Unreleased]" in changelog or f"## [{altmas.__version__}]" in changelog
+
+
+def test_an_error_reads_as_its_sentence():
+    with pytest.raises(KeyError) as caught:
+        altmas.Pool(None, [0, 1]).index(7)
+    assert str(caught.value).startswith("id 7 is not in this pool of 2 points")

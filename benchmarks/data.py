@@ -151,7 +151,7 @@ def read_npz(file: Path, remedy: str, *needed: str) -> Arrays:
     if not file.is_file():
         raise DataMissing(f"{file} does not exist; {remedy}")
     try:
-        with np.load(file, allow_pickle=False) as npz:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as npz:
             arrays = dict(npz)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as cause:
         raise DataDamaged(f"{file} is not a whole .npz file ({cause}); nothing was loaded") from cause

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import os
 import struct
 import urllib.request
@@ -161,7 +162,11 @@ def fetch(dataset: Dataset, name: str, into: Path) -> Path:
         try:
             download_to(mirror + name, unfinished)
             verified(unfinished, dataset.sha256[name])
-        except (OSError, DataDamaged) as cause:  # urllib's URLError and timeouts are OSErrors
+        except (
+            OSError,
+            http.client.HTTPException,
+            DataDamaged,
+        ) as cause:  # urllib's URLError and timeouts are OSErrors
             failures.append(f"{mirror} said: {cause}")
             unfinished.unlink(missing_ok=True)
         else:

@@ -4,8 +4,28 @@ from altmas import errors, methods
 from altmas.errors import AltmasError
 from altmas.estimates import Estimate, Estimates
 from altmas.metrics import Metric
+from altmas.plan import Plan
 from altmas.pool import Pool
+from altmas.session import Query, Session
+from altmas.snapshot import Snapshot, Status
+from altmas.stopping import Decision, Forecast
 
 __version__ = "0.1.0"
 
-__all__ = ["AltmasError", "Estimate", "Estimates", "Metric", "Pool", "__version__", "errors", "methods"]
+__all__ = [
+    "AltmasError",
+    "Decision",
+    "Estimate",
+    "Estimates",
+    "Forecast",
+    "Metric",
+    "Plan",
+    "Pool",
+    "Query",
+    "Session",
+    "Snapshot",
+    "Status",
+    "__version__",
+    "errors",
+    "methods",
+]

@@ -1,13 +1,12 @@
 """Intervals around an estimate."""
 
 import math
-
-from scipy.special import ndtri
+from statistics import NormalDist
 
 
 def normal_quantile(confidence: float) -> float:
     """z with P(|Z| <= z) = confidence."""
-    return float(ndtri((1 + confidence) / 2))
+    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def wilson(p: float, n: float, z: float) -> tuple[float, float]:

@@ -17,4 +17,4 @@ def wilson(p: float, n: float, z: float) -> tuple[float, float]:
         return 0.0, 1.0
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half))  # contains p in spite of rounding

@@ -1,0 +1,42 @@
+"""What a labeller is shown, read one point at a time from columns that stay in Arrow's memory."""
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import narwhals as nw
+import pyarrow as pa
+
+
+class LazyItems(Sequence[Any]):
+    """The values of one column, or the rows of several as dicts; each is made when it is looked at."""
+
+    def __init__(self, columns: pa.ChunkedArray | pa.Table) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Any]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return [self[row] for row in range(*place.indices(len(self)))]
+        row = range(len(self))[place]  # IndexError, and rows counted from the end, as in a list
+        if isinstance(self.columns, pa.Table):
+            return {name: self.columns.column(name)[row].as_py() for name in self.columns.column_names}
+        return self.columns[row].as_py()
+
+
+def items_of(given: Any) -> Sequence[Any] | None:
+    """A sequence that can be indexed by row: frames and series of pandas, polars or pyarrow become lazy items."""
+    if isinstance(given, pa.Array):
+        given = pa.chunked_array([given])
+    native = nw.from_native(given, pass_through=True, allow_series=True, eager_only=True)
+    if isinstance(native, nw.DataFrame):
+        return LazyItems(native.to_arrow())
+    if isinstance(native, nw.Series):
+        column = native.to_arrow()
+        return LazyItems(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
+    return given  # type: ignore[no-any-return]

@@ -1,0 +1,87 @@
+"""What a class or a point may be called: integers, strings and booleans, from whatever container they come in."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from altmas.errors import PoolError
+
+Name = str | int
+"""A class or an id; a boolean is an integer here, as in Python."""
+
+
+def plain(value: object) -> object:
+    """A numpy scalar as the Python value it holds."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def as_whole(value: object) -> object:
+    """3 for 3.0 and for "3" (not for "03", which says more than a number); anything else as it is."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.lstrip("-").isdecimal() and value.isascii() and len(value) < 20:
+        return int(value) if str(int(value)) == value else value
+    return value
+
+
+def spellings(name: Name) -> tuple[str, ...]:
+    """The texts under which a name is found, its own first: True is also true, TRUE and 1."""
+    if isinstance(name, bool):
+        return str(name), str(name).lower(), str(name).upper(), str(int(name))
+    return (str(name),)
+
+
+def is_missing(value: object) -> bool:
+    """None, nan, NaT, pandas' NA and the empty text."""
+    if isinstance(value, str):
+        return value in ("", "NaT")
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def names_of(values: ArrayLike, what: str) -> NDArray[Any]:
+    """(n,) array of booleans, of int64, or of str objects; PoolError on anything missing or of another kind."""
+    array = np.asarray(values, object) if isinstance(values, list | tuple) else np.asarray(values)
+    if array.ndim != 1:
+        raise PoolError(f"{what} has shape {array.shape}; expected one value per point")
+    if array.dtype.kind == "b" or (array.dtype.kind in "iu" and array.dtype != np.uint64):
+        return array if array.dtype.kind == "b" else array.astype(np.int64)
+    if array.dtype.kind == "U":
+        listed = array.tolist()
+        if "" in listed:
+            raise PoolError(_refusal(what, listed.index(""), ""))
+        return _objects(listed)
+    if array.dtype.kind in "fuOT":
+        return _of_objects(array.tolist(), what)
+    raise PoolError(f"{what} has dtype {array.dtype}; expected integers, strings or booleans")
+
+
+def _of_objects(values: list[Any], what: str) -> NDArray[Any]:
+    """The narrowest of bool, int64 and str that holds every value."""
+    kinds = {type(value) for value in values}
+    if not kinds <= {str, int, bool}:
+        values = [as_whole(plain(value)) if not isinstance(value, str) else str(value) for value in values]
+        kinds = {type(value) for value in values}
+    bad = not kinds <= {str, int, bool} or "" in values
+    if bad:
+        row = next(row for row, one in enumerate(values) if one == "" or not isinstance(one, str | int))
+        raise PoolError(_refusal(what, row, values[row]))
+    if kinds == {bool}:
+        return np.array(values, np.bool_)
+    if kinds <= {int, bool}:
+        try:
+            return np.array(values, np.int64)
+        except OverflowError:  # 128-bit hashes and the like are names all the same
+            pass
+    return _objects([str(value) for value in values])
+
+
+def _refusal(what: str, row: int, value: object) -> str:
+    kind = "missing" if is_missing(value) else "neither an integer, a string nor a boolean"
+    return f"{what}, row {row}: {value!r} is {kind}"
+
+
+def _objects(listed: list[str]) -> NDArray[Any]:
+    array = np.empty(len(listed), object)
+    array[:] = listed
+    return array

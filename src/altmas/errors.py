@@ -13,6 +13,7 @@ AltmasError
     ├── NotASession    (ValueError)        a file that is no altmas session, or a damaged one
     ├── NewerSession   (ValueError)        a session file written by a later version of altmas
     ├── PoolMismatch   (ValueError)        a session file that belongs to another pool
+    ├── VoteConflict                       a vote on a point that is somebody else's turn, or not the one that stands
     └── StoreFailure   (OSError)           the disk is full, the file read-only or locked by somebody else
 """
 
@@ -70,6 +71,10 @@ class NewerSession(SessionError, ValueError):
 
 class PoolMismatch(SessionError, ValueError):
     """A session file that belongs to another pool."""
+
+
+class VoteConflict(SessionError):
+    """A vote on a point that went to somebody else meanwhile, or that replaces another vote than the standing one."""
 
 
 class StoreFailure(SessionError, OSError):

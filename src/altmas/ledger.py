@@ -6,6 +6,7 @@ A point may have one standing vote from each annotator (nobody named is an annot
 A point whose votes are all "skip" or "unsure" counts as skipped. Taking an event back restores what stood before.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -75,6 +76,11 @@ class Ledger:
                 reason = str(event.body.get("reason", ""))
                 found[event.annotator] = Vote(event.annotator, event.kind, code, reason, event.seq)
         return list(found.values())
+
+    def vote_event(self, row: int, annotator: str | None) -> Event | None:
+        """The event of an annotator's standing vote on a point."""
+        own = [event for event in self._of_point.get(row, ()) if event.annotator == annotator and event.kind in VOTES]
+        return own[-1] if own else None
 
     def ruling(self, row: int) -> int | None:
         """The adjudicated label of a point, if there is one."""
@@ -170,11 +176,18 @@ def batch_of(event: Event) -> Batch:
 
 
 def plain(value: object) -> object:
-    """A value as JSON has it: numpy scalars and arrays become numbers and lists, what has no JSON form its text."""
+    """A value as JSON has it: arrays become lists, nan and infinity None, what has no JSON form its text."""
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, dict):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int) else text(value)
+
+
+def text(value: object) -> str:
+    """A text that can be stored: a lone surrogate, which has no UTF-8, becomes a question mark."""
+    return str(value).encode("utf-8", "replace").decode()

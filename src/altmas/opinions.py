@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from altmas.errors import VoteConflict
 from altmas.ledger import Ledger, Vote
 from altmas.metrics import kappa, margins, table_of
 from altmas.pool import Name
+from altmas.store import Entry, Event
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,34 @@ def wants_two(id: object, seed: int, share: float) -> bool:
         return False
     digest = hashlib.sha256(f"second opinion:{seed}:{id}".encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64 < share
+
+
+def repeated(ledger: Ledger, row: int, entry: Entry) -> Event | None:
+    """The annotator's standing vote on a point if the entry says the same again."""
+    standing = ledger.vote_event(row, entry.annotator)
+    if standing is None or (standing.kind, standing.label) != (entry.kind, entry.label):
+        return None
+    return standing if standing.body.get("reason") == entry.body.get("reason") else None
+
+
+def check_turn(
+    ledger: Ledger, row: int, name: str | None, *, holder: str | None, revises: int | None, two: bool
+) -> None:
+    """VoteConflict if the annotator may not vote on this point now.
+
+    holder   who has the lease, if anybody
+    revises  seq of the annotator's vote that this one replaces
+    two      whether the point is one that two annotators label
+    """
+    own = ledger.vote_event(row, name)
+    if own is not None:
+        if own.seq != revises:
+            raise VoteConflict("you voted on this item already (in another tab?) and that stands; nothing was recorded")
+        return
+    if holder is not None and holder != name:
+        raise VoteConflict("your time on this item ran out and it went to somebody else; nothing was recorded")
+    if len(ledger.votes(row)) >= 1 + two:
+        raise VoteConflict("your time on this item ran out and somebody else labelled it; nothing was recorded")
 
 
 def class_votes(ledger: Ledger) -> Iterable[tuple[int, list[Vote]]]:
@@ -75,6 +105,17 @@ def disagreements(ledger: Ledger) -> list[Disagreement]:
             named = {vote.annotator or "": pool.classes[vote.code] for vote in votes if vote.code is not None}
             item = None if pool.items is None else pool.items[row]
             found.append(Disagreement(pool.ids[row], row, item, named))
+    return found
+
+
+def unsure(ledger: Ledger) -> list[Disagreement]:
+    """Points without a label on which somebody was unsure, in the order first voted on."""
+    pool, found = ledger.pool, []
+    for row in ledger.skipped:
+        votes = ledger.votes(row)
+        if any(vote.kind == "unsure" for vote in votes):
+            said = {vote.annotator or "": f"{vote.kind}: {vote.reason}".rstrip(": ") for vote in votes}
+            found.append(Disagreement(pool.ids[row], row, None if pool.items is None else pool.items[row], said))
     return found
 
 

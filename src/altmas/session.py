@@ -13,18 +13,29 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from altmas.errors import PlanError, PoolMismatch, SessionError, StoreFailure
+from altmas.errors import PlanError, PoolMismatch, SessionError, StoreFailure, VoteConflict
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.ledger import Ledger, draw_entry, plain
+from altmas.ledger import VOTES, Ledger, draw_entry, plain
 from altmas.methods import DEFAULT_METHOD, Method
 from altmas.metrics import MetricLike
-from altmas.opinions import Agreement, Disagreement, agreement, disagreements, second_opinions
+from altmas.opinions import (
+    Agreement,
+    Disagreement,
+    agreement,
+    check_turn,
+    disagreements,
+    repeated,
+    second_opinions,
+    unsure,
+    wants_two,
+)
 from altmas.plan import Plan
 from altmas.pool import Name, Pool
 from altmas.pool_archive import archivable, parts_of, pool_of
@@ -185,18 +196,20 @@ class Session:
 
     # ------------------------------------------------------------ ask
 
-    def ask(self, n: int = 1, annotator: str | None = None, lease: float = LEASE_SECONDS) -> list[Query]:
+    def ask(
+        self, n: int = 1, annotator: str | None = None, lease: float = LEASE_SECONDS, *, draw: bool = True
+    ) -> list[Query]:
         """The next n points to label, fewer near the end of the budget or the pool; the same until something is told.
 
         Points that were drawn and wait for a label come first; new ones are drawn and written down before they
         are returned. With an annotator's name they are leased to that person for `lease` seconds: nobody else is
-        asked for them meanwhile.
+        asked for them meanwhile. With draw=False only points that are ready are returned, without a wait.
         """
         name = _annotator(annotator)
         while True:
             with self._store.lock:
                 rows = self._ready(n, name)
-                if len(rows) >= n or not self._room():
+                if len(rows) >= n or not draw or not self._room():
                     return [self._query(row) for row in self._leased(rows, n, name, lease)]
             if not self._draw(n - len(rows)):
                 n = len(rows)
@@ -321,14 +334,53 @@ class Session:
         point = str(self.pool.ids[self.pool.index(id)])
         self._write([Entry(kind, _annotator(annotator), point, None, _seconds(seconds), body={"reason": str(reason)})])
 
-    def undo(self, annotator: str | None = None) -> Undone | None:
-        """Take back the last label, skip or ruling (of that annotator); what it was, or None if there is nothing."""
+    def vote(
+        self,
+        id: object,
+        label: object = None,
+        annotator: str | None = None,
+        *,
+        kind: str = "label",
+        reason: str = "",
+        seconds: float | None = None,
+        revises: int | None = None,
+    ) -> Event:
+        """The event of what an annotator says about a point that they were asked for, recorded once however often sent.
+
+        Meant for pages that may lose the answer and send again. VoteConflict if the point went to somebody else
+        meanwhile, or if the annotator's own standing vote is another one than `revises`, the seq that they saw.
+        """
+        if kind not in VOTES:
+            raise PlanError(f"kind {kind!r} does not exist; expected 'label', 'skip' or 'unsure'; nothing was recorded")
+        name, row = _annotator(annotator), self.pool.index(id)
+        label_name = None if kind != "label" else str(self.pool.classes[self.pool.code(label, where=f"point {id!r}: ")])
+        body = {} if kind == "label" else {"reason": str(reason)}
+        entry = Entry(kind, name, str(self.pool.ids[row]), label_name, _seconds(seconds), body=body)
+        with self._store.lock:
+            with self._store.transaction():
+                ledger, two = self._read(), wants_two(self.pool.ids[row], self.plan.seed, self.plan.double_share)
+                found = repeated(ledger, row, entry)
+                if found is not None:
+                    return found
+                check_turn(ledger, row, name, holder=self._holders().get(row), revises=revises, two=two)
+                events = self._store.append([entry])
+                self._store.release(name, [str(self.pool.ids[row])])
+            self._ledger.feed(events)
+        return events[0]
+
+    def undo(self, annotator: str | None = None, *, seq: int | None = None) -> Undone | None:
+        """Take back the last label, skip or ruling (of that annotator); what it was, or None if there is nothing.
+
+        With seq, that event alone: None if it was taken back already, VoteConflict if something newer stands.
+        """
         name = _annotator(annotator)
         with self._store.lock:
             with self._store.transaction():
                 last = self._read().last_standing(name)
-                if last is None:
+                if last is None or (seq is not None and seq not in self._ledger.standing):
                     return None
+                if seq is not None and last.seq != seq:
+                    raise VoteConflict("something newer was recorded (in another tab?); nothing was taken back")
                 events = self._store.append([Entry("undo", name, last.point, refers=last.seq)])
                 if name is not None and last.point is not None:
                     self._store.lease([last.point], name, time.time() + LEASE_SECONDS)
@@ -441,6 +493,19 @@ class Session:
             votes = self._read().votes(row)
         return {vote.annotator or "": None if vote.code is None else self.pool.classes[vote.code] for vote in votes}
 
+    def votes_by(self, annotator: str | None, limit: int | None = None) -> list[Event]:
+        """The standing votes of one annotator (of nobody named for None), newest first."""
+        name = _annotator(annotator)
+        with self._store.lock:
+            standing = reversed(self._read().standing.values())
+            votes = (event for event in standing if event.annotator == name and event.kind in VOTES)
+            return list(islice(votes, limit))
+
+    def unsure(self) -> list[Disagreement]:
+        """Points without a label whose annotators said "unsure", and that wait for `adjudicate`."""
+        with self._store.lock:
+            return unsure(self._read())
+
     def agreement(self) -> Agreement:
         """How far annotators agree where several of them labelled one point."""
         with self._store.lock:
@@ -462,6 +527,12 @@ class Session:
         return len(lines)
 
     # ------------------------------------------------------------ the loop
+
+    def label(self, **options: Any) -> None:
+        """Open the labelling page and answer it until interrupted; the options are those of `altmas.web.serve`."""
+        from altmas.web import serve  # the page needs Session: imports point up the tree
+
+        serve(self, **options)
 
     def run(self, oracle: Callable[[Query], object], progress: bool = True, *, batch: int = 10) -> Decision:
         """Ask the oracle until the stop rule fires; which one it was.

@@ -1,0 +1,418 @@
+"""A second model on the same pool: the labels that exist already say which of the two is better.
+
+One point carries both predictions, so the difference of a metric is estimated from pairs: what both models get right
+or wrong alike cancels. Notation: a_i, b_i the two predictions, y_i the label, Delta = Q(T_b) - Q(T_a).
+    D_i    = dQ/dT[b_i, y_i] at T_b  -  dQ/dT[a_i, y_i] at T_a           influence of point i on Delta (C4)
+    v_m    = 1 + (R - M)/(R - m) (1/(N_m q_m) - 1)                       weight of draw m = 1..M (LURE)
+    A_m    = (1/R) (e_m (R - m + 1)/(N_m q_m)  +  sum of e_k, k < m)     e = D minus its weighted mean
+    Var    = R^2 M/(M - 1) sum_m c_m^2 A_m^2,   c_m = R (R - M) / (M (R - m)(R - m + 1))
+with R = points that were not volunteered, N_m = points open at draw m and q_m = the probability of that draw. The
+finite-pool correction is inside c_m: once everything is labelled the variance is 0. Uniform draws have v_m = 1.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+from altmas.errors import PoolError
+from altmas.history import Batch, History
+from altmas.intervals import normal_quantile
+from altmas.metrics import Metric, MetricLike, metric_set, table_of
+from altmas.naming import names_of
+from altmas.pool import Pool
+from altmas.suggest import listing
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+Array = NDArray[Any]
+
+LOWER_IS_BETTER = ("error", "cost")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of the second model minus that of the first.
+
+    first, second  both values from the same weighted labels
+    value          second - first; nan where undefined
+    low, high      its interval; nan where there is none
+    verdict        "better" | "worse" | "equal" (everything is labelled) | "undecided": the second model, seen from the first
+    labels         how many labels it rests on;  disagreements  how many of those points the models call differently
+    """
+
+    metric: str
+    first: float
+    second: float
+    value: float
+    low: float
+    high: float
+    confidence: float
+    verdict: str
+    labels: int
+    disagreements: int
+    note: str = ""
+
+    def __str__(self) -> str:
+        value = "undefined" if math.isnan(self.value) else f"{self.value:+.4f}"
+        bounds = "" if math.isnan(self.low) else f"  [{self.low:+.4f}, {self.high:+.4f}]"
+        return f"{self.metric:<24} {value}{bounds}  {self.verdict}{'  ' + self.note if self.note else ''}"
+
+
+@dataclass(frozen=True)
+class Comparison(Sequence[Difference]):
+    """The second model against the first on every metric asked for, in that order.
+
+    points         size of the pool;  disagreements  how many of its points the two models call differently
+    """
+
+    values: tuple[Difference, ...]
+    points: int
+    disagreements: int
+    labels: int
+    method: str
+
+    @overload
+    def __getitem__(self, key: int | str) -> Difference: ...
+    @overload
+    def __getitem__(self, key: slice) -> Sequence[Difference]: ...
+    def __getitem__(self, key: int | str | slice) -> Difference | Sequence[Difference]:
+        """By position, or by the name of the metric."""
+        if isinstance(key, str):
+            return {one.metric: one for one in self.values}[key]
+        return self.values[key]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Difference]:
+        return iter(self.values)
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary, *map(str, self.values)])
+
+    @property
+    def summary(self) -> str:
+        """What was compared, in a sentence."""
+        return (
+            f"The two models differ on {self.disagreements:,} of {self.points:,} points; {self.labels:,} labels tell "
+            "which of them is right. Differences are second minus first."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON (undefined numbers are None)."""
+        rows = [
+            {
+                key: None if isinstance(value, float) and not math.isfinite(value) else value
+                for key, value in row.items()
+            }
+            for row in map(asdict, self.values)
+        ]
+        whole = {"points": self.points, "disagreements": self.disagreements, "labels": self.labels}
+        return {"method": self.method, **whole, "differences": rows}
+
+    def to_frame(self) -> Any:
+        """A pandas frame if pandas is installed, else a pyarrow table."""
+        rows = [asdict(one) for one in self.values]
+        try:
+            import pandas
+        except ImportError:
+            import pyarrow
+
+            return pyarrow.Table.from_pylist(rows)
+        return pandas.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        names = ("metric", "first", "second", "second - first", "interval", "verdict", "note")
+        head = "".join(f"<th>{name}</th>" for name in names)
+        body = "".join(map(_row, self.values))
+        return f"<p>{escape(self.summary)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _row(one: Difference) -> str:
+    def number(value: float, form: str) -> str:
+        return "undefined" if math.isnan(value) else format(value, form)
+
+    bounds = "" if math.isnan(one.low) else f"[{one.low:+.4f}, {one.high:+.4f}] {one.confidence:.0%}"
+    values = (number(one.first, ".4f"), number(one.second, ".4f"), number(one.value, "+.4f"))
+    cells = (one.metric, *values, bounds, one.verdict, one.note)
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+
+
+# ---------------------------------------------------------------- from a session
+
+
+def compare(
+    session: "Session", predictions: ArrayLike | Mapping[Any, Any], metrics: Iterable[MetricLike] | None = None
+) -> Comparison:
+    """The second model against the session's, on its metrics or on those given.
+
+    `predictions` is aligned with the pool by row, or a mapping {id: prediction}; PoolError names what does not fit.
+    """
+    task, history = session.task, session.history
+    second = second_predictions(task.pool, predictions)
+    asked = task.metrics if metrics is None else metric_set(metrics, task.pool)
+    differences = compare_predictions(task.pool, history, second, asked, task.confidence)
+    if any(batch.probabilities is None for batch in history.batches) and len(history.labels) < len(task.pool):
+        other = replace(task, pool=with_predictions(task.pool, second), metrics=asked)
+        pairs = zip(
+            session.method.estimate(replace(task, metrics=asked), history),
+            session.method.estimate(other, history),
+            strict=True,
+        )
+        differences = [
+            replace(one, first=mine.value, second=theirs.value, value=theirs.value - mine.value)
+            for one, (mine, theirs) in zip(differences, pairs, strict=True)
+        ]
+    disagreements = int((second != task.pool.predictions).sum())
+    return Comparison(tuple(differences), len(task.pool), disagreements, len(history.labels), session.method.name)
+
+
+def second_predictions(pool: Pool, predictions: ArrayLike | Mapping[Any, Any]) -> NDArray[np.int64]:
+    """(N,) codes of the second model's predictions, in the order of the pool."""
+    if isinstance(predictions, Mapping):
+        by_row = {pool.index(id): value for id, value in predictions.items()}
+        missing = [pool.ids[row] for row in range(len(pool)) if row not in by_row]
+        if missing:
+            raise PoolError(
+                f"the second model has no prediction for {len(missing):,} of {len(pool):,} points (first: "
+                f"{listing(missing, 3)}); a comparison needs one for each point of the pool"
+            )
+        predictions = np.array([by_row[row] for row in range(len(pool))], object)
+    names = names_of(predictions, "predictions of the second model")
+    if len(names) != len(pool):
+        raise PoolError(
+            f"the second model has {len(names):,} predictions, the pool has {len(pool):,} points; give one for each "
+            "point in the order of the pool, or a mapping {id: prediction}"
+        )
+    return pool.codes(names, what="predictions of the second model")
+
+
+def with_predictions(pool: Pool, codes: NDArray[np.int64]) -> Pool:
+    """The same points under another model's hard predictions."""
+    return Pool(
+        pool.features,
+        [pool.classes[code] for code in codes],
+        classes=pool.classes,
+        ids=list(pool.ids),
+        slices=pool.slices,
+    )
+
+
+# ---------------------------------------------------------------- the draws
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The labelled draws in drawing order, and what is known without them.
+
+    rows    (M,) points;  place (M,) m of each draw, from 1;  tilt (M,) 1/(N_m q_m): 1 for a uniform draw
+    exact   (V,) labelled points that need no weight: volunteered ones and draws that were certain
+    open    number of points that are not exact: R;  total  number of draws up to the last labelled one
+    """
+
+    rows: Array
+    place: Array
+    tilt: Array
+    exact: Array
+    open: int
+    total: int
+
+    @property
+    def weights(self) -> Array:
+        """v_m of the module's docstring."""
+        share = (self.open - self.total) / np.maximum(self.open - self.place, 1)
+        return np.asarray(1 + share * (self.tilt - 1))
+
+    @property
+    def steps(self) -> Array:
+        """c_m of the module's docstring."""
+        if self.total >= self.open:
+            return np.zeros(len(self.rows))
+        left = self.open - self.place
+        return np.asarray(self.open * (self.open - self.total) / (self.total * left * (left + 1.0)))
+
+
+def draws_of(history: History) -> Draws:
+    """The weighted draws of a history whose batches all carry probabilities."""
+    told_before = _volunteered_before(history)
+    rows, tilt, certain = [], [], []
+    drawn = 0
+    for batch, volunteered in zip(history.batches, told_before, strict=True):
+        for row, probability in zip(batch.indices.tolist(), _probabilities(batch), strict=True):
+            still_open = history.n_points - volunteered - drawn
+            drawn += 1
+            if probability > 1 - 1e-9 and still_open > 1:
+                certain.append(row)
+            else:
+                rows.append(row)
+                tilt.append(1 / (still_open * probability))
+    labelled = np.array([row in history.labels for row in rows], np.bool_)
+    total = int(np.flatnonzero(labelled)[-1]) + 1 if labelled.any() else 0
+    kept = np.flatnonzero(labelled)
+    exact = [*history.volunteered.tolist(), *(row for row in certain if row in history.labels)]
+    return Draws(
+        rows=np.array(rows, np.int64)[kept],
+        place=kept + 1,
+        tilt=np.array(tilt, np.float64)[kept],
+        exact=np.array(exact, np.int64),
+        open=history.n_points - len(exact),
+        total=total,
+    )
+
+
+def _probabilities(batch: Batch) -> list[float]:
+    assert batch.probabilities is not None
+    return batch.probabilities.tolist()  # type: ignore[no-any-return]
+
+
+def _volunteered_before(history: History) -> list[int]:
+    """How many volunteered labels were known when each batch was drawn."""
+    volunteered = set(history.volunteered.tolist())
+    known = np.cumsum([0, *(row in volunteered for row in history.labels)])
+    return [int(known[min(batch.labels_before, len(history.labels))]) for batch in history.batches]
+
+
+# ---------------------------------------------------------------- the difference
+
+
+def compare_predictions(
+    pool: Pool, history: History, second: NDArray[np.int64], metrics: Iterable[Metric], confidence: float
+) -> list[Difference]:
+    """Delta of each metric with its interval; without one where a draw carries no probability."""
+    if any(batch.probabilities is None for batch in history.batches) and len(history.labels) < len(pool):
+        return [_without_interval(pool, history, second, metric, confidence) for metric in metrics]
+    draws = draws_of(history)
+    return [_difference(pool, history, second, metric, draws, confidence) for metric in metrics]
+
+
+def _without_interval(pool: Pool, history: History, second: Array, metric: Metric, confidence: float) -> Difference:
+    note = (
+        "no interval: the method that chose the points gives their draws no probability; the values are its own "
+        "estimates for either model"
+    )
+    differ = int((second != pool.predictions)[history.labelled].sum())
+    nan = math.nan
+    return Difference(metric.name, nan, nan, nan, nan, nan, confidence, "undecided", len(history.labels), differ, note)
+
+
+def _difference(
+    pool: Pool, history: History, second: Array, metric: Metric, draws: Draws, confidence: float
+) -> Difference:
+    members = metric.members(pool)
+    inside = np.ones(len(pool), np.bool_) if members is None else members
+    differs = pool.predictions != second
+    labelled = history.labelled[inside[history.labelled]]
+    pair = _Pair(pool.predictions, second, history.known, len(pool.classes), metric)
+    rows = np.concatenate([draws.exact, draws.rows])
+    weights = np.concatenate([inside[draws.exact].astype(np.float64), scaled_weights(draws, inside)])
+    tables = pair.tables(rows, weights)
+    first, other = (float(metric.of_table(table)) if table.sum() else math.nan for table in tables)
+    value, exact = other - first, len(labelled) == inside.sum()
+    low = high = value
+    note = "every point is labelled: exact" if exact else ""
+    if not exact and not math.isnan(value):
+        half = _half_width(pair, tables, draws, inside, differs, confidence)
+        span = metric.bounds[1] - metric.bounds[0]
+        low, high = max(-span, value - half), min(span, value + half)
+    elif math.isnan(value):
+        low, high, note = math.nan, math.nan, _why_undefined(metric, len(draws.rows))
+    verdict = verdict_of(metric, low, high, exact=exact)
+    differ = int(differs[labelled].sum())
+    numbers = (first, other, value, low, high)
+    return Difference(metric.name, *numbers, confidence, verdict, len(labelled), differ, note)
+
+
+def _why_undefined(metric: Metric, drawn: int) -> str:
+    if drawn == 0:
+        return "undefined: no label of a point that the session drew"
+    return f"undefined: no label so far tells about {metric.name} of both models"
+
+
+def lower_is_better(metric: Metric) -> bool:
+    """Whether the smaller value is the better one: errors, costs and cells off the diagonal."""
+    return metric.kind in LOWER_IS_BETTER or (metric.kind == "confusion" and len(set(metric.classes)) == 2)
+
+
+def verdict_of(metric: Metric, low: float, high: float, *, exact: bool = False) -> str:
+    """What the interval of second - first says about the second model."""
+    if math.isnan(low):
+        return "undecided"
+    if exact and low == high == 0:
+        return "equal"
+    if low > 0:
+        return "worse" if lower_is_better(metric) else "better"
+    if high < 0:
+        return "better" if lower_is_better(metric) else "worse"
+    return "undecided"
+
+
+def scaled_weights(draws: Draws, inside: Array) -> Array:
+    """(M,) how many points of the pool each labelled draw stands for: v_m, scaled to the known number of points."""
+    weights = np.where(inside[draws.rows], draws.weights, 0.0)
+    unknown = inside.sum() - inside[draws.exact].sum()
+    return weights * (unknown / weights.sum()) if weights.any() else weights
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Both models' predictions, the labels known, and the metric."""
+
+    first: Array
+    second: Array
+    known: Array
+    n_classes: int
+    metric: Metric
+
+    def tables(self, rows: Array, weights: Array) -> tuple[Array, Array]:
+        """T_a and T_b of the weighted rows."""
+        truth = self.known[rows]
+        return (
+            table_of(self.first[rows], truth, self.n_classes, weights),
+            table_of(self.second[rows], truth, self.n_classes, weights),
+        )
+
+    def influence(self, tables: tuple[Array, Array]) -> Array:
+        """(C, C, C) D[a, b, y]: influence on Delta of a point predicted a and b that is truly y."""
+        by_first, by_second = (self.metric.gradient(table) for table in tables)
+        return np.asarray(by_second[None, :, :] - by_first[:, None, :])
+
+
+def _half_width(
+    pair: _Pair, tables: tuple[Array, Array], draws: Draws, inside: Array, differs: Array, confidence: float
+) -> float:
+    """t times the standard error of Delta, with pseudo-labels so that agreement in a few labels is not certainty."""
+    influence, rows = pair.influence(tables), draws.rows
+    moves = influence[pair.first[rows], pair.second[rows], pair.known[rows]]
+    weights = np.where(inside[rows], draws.weights, 0.0)
+    residual = np.where(inside[rows], moves - np.average(moves, weights=weights), 0.0)
+    variance = martingale_variance(draws, residual) * len(rows) / max(len(rows) - 1, 1)
+    variance += pseudo_variance(pair, influence, inside & differs, draws, normal_quantile(confidence))
+    return float(student.ppf((1 + confidence) / 2, max(len(rows) - 1, 1))) * math.sqrt(variance)
+
+
+def martingale_variance(draws: Draws, residual: Array) -> float:
+    """R^2 sum_m c_m^2 A_m^2 of the module's docstring, of residuals (M,) whose weighted sum is 0."""
+    before = np.cumsum(residual) - residual
+    terms = residual * draws.tilt * (draws.open - draws.place + 1) + before  # R A_m
+    return float(((draws.steps * terms) ** 2).sum())
+
+
+def pseudo_variance(pair: _Pair, influence: Array, disagree: Array, draws: Draws, z: float) -> float:
+    """What z^2/2 more labels among the disagreements, half for either model, would add to the variance.
+
+    Agresti and Min do so for paired shares: without it a handful of labels that all speak for one model, or none
+    at all, would have no spread.
+    """
+    first, second = pair.first[disagree], pair.second[disagree]
+    if len(first) == 0 or draws.total == 0:
+        return 0.0
+    squares = (influence[first, second, first] ** 2 + influence[first, second, second] ** 2) / 2
+    unseen = 1 - draws.total / draws.open
+    return float(z**2 / 2 * squares.mean() * (draws.open / draws.total) ** 2 * unseen)

@@ -1,0 +1,109 @@
+"""How the machine is used: how many threads, work in order over them, and JAX when it is first needed.
+
+Importing altmas does not import JAX (half a second and more); whoever needs it calls `jax()`.
+"""
+
+import hashlib
+import os
+import platform
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MOST_THREADS = 8
+"""More do not help with products of this size, and a shared machine has other users."""
+
+WORTH_CACHING = 0.25
+"""Seconds of compilation from which a program is kept on disk."""
+
+
+def threads() -> int:
+    """How many threads altmas uses: ALTMAS_THREADS or OMP_NUM_THREADS if set, else the cores it may use, at most 8."""
+    for name in ("ALTMAS_THREADS", "OMP_NUM_THREADS"):
+        given = os.environ.get(name, "")
+        if given.isdigit() and int(given) > 0:
+            return int(given)
+    import joblib  # knows about affinity and container quotas
+
+    return min(MOST_THREADS, int(joblib.cpu_count()))
+
+
+def in_order(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """work(item) for each item, in order, on `threads()` threads with at most one finished result waiting for each.
+
+    Each thread runs numpy's products on itself alone, so results do not depend on how many threads there are.
+    """
+    from threadpoolctl import threadpool_limits
+
+    workers = threads()
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as executor:
+        running: deque[Future[R]] = deque()
+        for item in items:
+            running.append(executor.submit(work, item))
+            if len(running) > workers:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+
+
+@cache
+def jax() -> Any:
+    """The jax module, its threads capped and its compiled programs kept between runs."""
+    _cap_threads_of_xla()
+    import jax
+
+    _keep_compiled_programs(jax)
+    return jax
+
+
+def _cap_threads_of_xla() -> None:
+    """XLA sizes its pool by these variables when its client starts; what the user has set stays."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "NPROC" in os.environ or "PJRT_NPROC" in os.environ or "xla_cpu_multi_thread_eigen" in flags:
+        return
+    wanted = {"NPROC": str(threads()), "PJRT_NPROC": str(threads())}
+    os.environ.update(wanted)
+    try:
+        import jax
+
+        jax.local_devices()  # starts the client
+    finally:
+        for name in wanted:
+            os.environ.pop(name, None)
+
+
+def cache_directory() -> Path:
+    """Where compiled programs are kept: below XDG_CACHE_HOME or ~/.cache, apart for each kind of processor."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "altmas" / "jax" / _processor()
+
+
+def _processor() -> str:
+    """A short name for this processor: programs compiled for another one may not run on it (shared home folders)."""
+    kind = platform.machine() + platform.processor()
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        kind += next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return hashlib.sha256(kind.encode()).hexdigest()[:12]
+
+
+def _keep_compiled_programs(jax: Any) -> None:
+    """Point JAX at our cache, unless the user chose one or the folder cannot be written; then it just compiles."""
+    if jax.config.jax_compilation_cache_dir:
+        return
+    try:
+        folder = cache_directory()
+        folder.mkdir(parents=True, exist_ok=True)
+        (probe := folder / f".write-{os.getpid()}").touch()
+        probe.unlink()
+    except (OSError, RuntimeError):  # no home folder is a RuntimeError
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_CACHING)

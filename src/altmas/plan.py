@@ -6,6 +6,7 @@ what cannot be imported again (a lambda, a class inside a function) has to be ha
 
 import importlib
 import inspect
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -102,14 +103,11 @@ class Plan:
         read["method"] = method if method is not None else _method_from(plain["method"])
         return cls(**read)
 
-    def differences(self, other: "Plan") -> list[str]:
-        """One phrase for each setting in which two plans differ, the pool's fingerprint apart."""
-        mine, theirs = self.to_json(), other.to_json()
-        return [f"{name} is {mine[name]!r}, not {theirs[name]!r}" for name in _settings() if mine[name] != theirs[name]]
-
-
-def _settings() -> list[str]:
-    return [one.name for one in fields(Plan) if one.name != "fingerprint"]
+    def differences(self, stored: Mapping[str, Any]) -> list[str]:
+        """One phrase for each setting that is not as in a stored plan, the pool's fingerprint apart."""
+        mine = json.loads(json.dumps(self.to_json()))
+        names = [name for name in mine if name != "fingerprint" and name in stored and mine[name] != stored[name]]
+        return [f"{name} is {stored[name]!r} there, {mine[name]!r} here" for name in names]
 
 
 # ---------------------------------------------------------------- checks at the door
@@ -226,7 +224,7 @@ def _takes_two(function: Any) -> bool:
 
 
 def _method_json(method: Method) -> dict[str, Any]:
-    plain = {"name": method.name, "options": {}, "class": None}
+    plain: dict[str, Any] = {"name": method.name, "options": {}, "class": None}
     if is_dataclass(method) and not isinstance(method, type):
         plain["options"] = {one.name: _encoded(getattr(method, one.name)) for one in fields(method) if one.init}
     if METHODS.get(method.name) is not type(method):

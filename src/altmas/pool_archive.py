@@ -1,15 +1,23 @@
-"""A pool that lived in memory, as chunks of bytes inside the session file, and back, bit for bit."""
+"""The pool of a session file: kept inside it bit for bit, or read again from where it came, and compared.
+
+A pool made from files is referred to, one that lived in memory is taken into the session file.
+"""
 
 import json
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.errors import NotASession, PoolMismatch
 from altmas.pool import Pool
-from altmas.store import pack, unpack
+from altmas.store import LabelStore, pack, unpack
+
+log = logging.getLogger("altmas")
 
 LIMIT = 512 * 2**20
 """Bytes of features, scores and items that a session file takes in; a larger pool is handed over on opening."""
@@ -20,25 +28,65 @@ Parts = Iterator[tuple[str, int, bytes]]
 ReadPart = Callable[[str], Iterable[bytes]]
 
 
+def about(pool: Pool, archived: bool) -> dict[str, Any]:
+    """What the first event of a session says about its pool."""
+    return {"points": len(pool), "classes": list(pool.classes), "archived": archived, "source": pool.source}
+
+
+def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
+    """The pool that a session was made with; PoolMismatch if it has to be handed over."""
+    if about["archived"]:
+        try:
+            return pool_of(store.part)
+        except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as cause:
+            raise NotASession(
+                f"{store.path} is damaged: its pool cannot be read ({cause}); nothing was read"
+            ) from cause
+    if about["source"] is not None:
+        from altmas.tables import pool_from_source
+
+        return pool_from_source(about["source"])
+    raise PoolMismatch(
+        f"{store.path} does not hold its pool of {about['points']:,} points (more than {LIMIT // 2**20} MB); "
+        "pass it: Session.open(path, pool=...)"
+    )
+
+
+def compare(place: object, pool: Pool, fingerprint: Mapping[str, str], points: int) -> None:
+    """PoolMismatch, naming each part that is not as it was, if this is not the pool with that fingerprint."""
+    found = pool.fingerprint
+    differ = [part for part, digest in fingerprint.items() if part in found and found[part] != digest]
+    clauses = [f"different {', '.join(differ)}"] if differ else []
+    clauses += [f"no {part}" for part in fingerprint if part not in found]
+    clauses += [f"{part}, which the session's has not" for part in found if part not in fingerprint]
+    if clauses:
+        counts = "" if len(pool) == points else f" and {len(pool):,} points instead of {points:,}"
+        raise PoolMismatch(
+            f"{place} belongs to another pool: the one given has {'; '.join(clauses)}{counts}; nothing was recorded"
+        )
+
+
 def archivable(pool: Pool) -> bool:
-    """Whether the numbers of the pool are few enough to be kept in the session file."""
+    """Whether the features and scores of the pool are few enough to be kept in the session file."""
     return sum(array.nbytes for array in (pool.features, pool.scores) if array is not None) <= LIMIT
 
 
 def parts_of(pool: Pool) -> Parts:
     """(name, chunk, bytes) of everything that makes the pool again."""
     kind, items = _items_parts(pool)
-    about = {
+    if kind == "lost":
+        log.warning("the items are not kept in the session file; pass pool=... on opening to see them again")
+    content = {
         "classes": list(pool.classes),
         "classes_inferred": pool.classes_inferred,
         "counted": isinstance(pool.ids, range),
         "slices": list(pool.slices),
         "items": kind,
     }
-    yield "about", 0, json.dumps(about).encode()
+    yield from _text_chunks("about", json.dumps(content))
     yield from _chunks("predictions", pool.predictions)
     if not isinstance(pool.ids, range):
-        yield "ids", 0, json.dumps(list(pool.ids)).encode()
+        yield from _text_chunks("ids", json.dumps(list(pool.ids)))
     for name in ("features", "scores"):
         array = getattr(pool, name)
         if array is not None:
@@ -50,19 +98,17 @@ def parts_of(pool: Pool) -> Parts:
 
 def pool_of(part: ReadPart) -> Pool:
     """The pool whose parts `part(name)` reads."""
-    about = json.loads(b"".join(part("about")))
-    classes = about["classes"]
-    codes = _array(part("predictions"))
-    assert codes is not None
+    content = _json(part("about"))
+    classes, codes = content["classes"], _column(part("predictions"))
     pool = Pool(
         None,
         [classes[code] for code in codes.tolist()],
         classes=classes,
-        ids=None if about["counted"] else json.loads(b"".join(part("ids"))),
-        slices={name: _column(part(f"slice {number}")) for number, name in enumerate(about["slices"])},
-        items=_items(about["items"], part),
+        ids=None if content["counted"] else _json(part("ids")),
+        slices={name: _column(part(f"slice {number}")) for number, name in enumerate(content["slices"])},
+        items=_items(content["items"], part),
     )
-    pool.classes_inferred = about["classes_inferred"]
+    pool.classes_inferred = content["classes_inferred"]
     # As they were: to check, convert or normalise them once more could move a last bit, and with it the next draw.
     pool.features, pool.scores = _array(part("features")), _array(part("scores"))
     return pool
@@ -80,9 +126,7 @@ def _array(chunks: Iterable[bytes]) -> NDArray[Any] | None:
 
 
 def _column(chunks: Iterable[bytes]) -> NDArray[Any]:
-    column = _array(chunks)
-    assert column is not None
-    return column
+    return np.concatenate([unpack(chunk)["rows"] for chunk in chunks])
 
 
 def _items_parts(pool: Pool) -> tuple[str, Parts]:
@@ -98,10 +142,10 @@ def _items_parts(pool: Pool) -> tuple[str, Parts]:
         small = sum(item.nbytes for item in items) <= LIMIT
         return ("arrays", _array_list(items)) if small else ("lost", iter(()))
     try:
-        text = json.dumps(list(items), default=os.fspath).encode()  # paths become texts
+        text = json.dumps(list(items), default=os.fspath)  # paths become texts
     except (TypeError, ValueError):
         return "lost", iter(())
-    return ("json", _bytes_chunks("items", text)) if len(text) <= LIMIT else ("lost", iter(()))
+    return ("json", _text_chunks("items", text)) if len(text) <= LIMIT else ("lost", iter(()))
 
 
 def _array_list(items: Iterable[NDArray[Any]]) -> Parts:
@@ -109,14 +153,18 @@ def _array_list(items: Iterable[NDArray[Any]]) -> Parts:
         yield "items", chunk, pack({"rows": item})
 
 
-def _bytes_chunks(name: str, data: bytes) -> Parts:
-    for chunk, start in enumerate(range(0, len(data), CHUNK_BYTES)):
-        yield name, chunk, data[start : start + CHUNK_BYTES]
+def _text_chunks(name: str, text: str) -> Parts:
+    """A text as an array of bytes: an .npz carries the checksum that a bare text would lack."""
+    return _chunks(name, np.frombuffer(text.encode(), np.uint8))
+
+
+def _json(chunks: Iterable[bytes]) -> Any:
+    return json.loads(_column(chunks).tobytes())
 
 
 def _items(kind: str, part: ReadPart) -> Any:
     if kind == "json":
-        return json.loads(b"".join(part("items")))
+        return _json(part("items"))
     if kind == "array":
         return _array(part("items"))
     if kind == "arrays":

@@ -58,7 +58,7 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (unknown numbers are None)."""
-        return _without_nan(asdict(self))
+        return {key: _without_nan(value) for key, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Decision:
 def decide(
     plan: Plan, labels: int, left: int, seconds_per_label: float, estimates: Callable[[], Estimates]
 ) -> Decision:
-    """The first rule that fires: budget spent, nothing left to label, every target and threshold settled.
+    """The first rule that fires: budget spent, nothing left to label, every target reached, every threshold decided.
 
     left       points that could still be labelled
     estimates  called only where a target or a threshold needs them
@@ -48,11 +48,13 @@ def decide(
         return Decision(False, "the budget is not spent and no target was set")
     by_name = {one.metric: one for one in estimates()}
     wide = {name: by_name[name].half_width / wanted for name, wanted in plan.targets.items()}
-    missing = [f"{name} is not within {plan.targets[name]:g} yet" for name, ratio in wide.items() if not ratio <= 1]
+    if wide and all(ratio <= 1 for ratio in wide.values()):
+        return Decision(True, "every target is reached")
     open_thresholds = [name for name, value in plan.thresholds.items() if not settled(by_name[name], value)]
+    if plan.thresholds and not open_thresholds:
+        return Decision(True, "every threshold is decided")
+    missing = [f"{name} is not within {plan.targets[name]:g} yet" for name, ratio in wide.items() if not ratio <= 1]
     missing += [f"{name} is not clear of {plan.thresholds[name]:g} yet" for name in open_thresholds]
-    if not missing:
-        return Decision(True, "every target is reached" if plan.targets else "every threshold is decided")
     return Decision(False, "; ".join(missing), _forecast(list(wide.values()), labels, left, seconds_per_label))
 
 

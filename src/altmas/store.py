@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import sqlite3
 import threading
 import weakref
@@ -111,7 +112,7 @@ class Event(Entry):
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Arrays as the bytes of one .npz file; never pickled."""
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+    np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 
@@ -121,11 +122,13 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
         return {name: archive[name] for name in archive.files}
 
 
-def chained(before: str, seq: int, at: str, entry: Entry, body: str) -> str:
-    """SHA-256 over the hash before and every column of the row."""
-    data = hashlib.sha256(entry.data).hexdigest() if entry.data is not None else None
-    columns = [seq, at, entry.kind, entry.annotator, entry.point, entry.label, entry.seconds, entry.refers, body, data]
-    return hashlib.sha256((before + json.dumps(columns)).encode()).hexdigest()
+COLUMNS = "kind, annotator, point, label, seconds, refers, body, data, seq, at"
+
+
+def chained(before: str, row: tuple[Any, ...]) -> str:
+    """SHA-256 over the hash before and the columns of a row, in the order of COLUMNS."""
+    digested = [hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else value for value in row]
+    return hashlib.sha256((before + json.dumps(digested)).encode()).hexdigest()
 
 
 class LabelStore:
@@ -152,7 +155,7 @@ class LabelStore:
             raise SessionExists(f"{path} exists already; open it with Session.open, or pass exist_ok=True to go on")
         if not path.parent.is_dir():
             raise StoreFailure(f"{path}: the folder {path.parent} does not exist; nothing was created")
-        draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.new")
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
         try:
             with _said(path, "nothing was created"):
                 connection = _connect(draft, read_only=False)
@@ -192,23 +195,21 @@ class LabelStore:
 
     def events(self, after: int = 0) -> list[Event]:
         """Every event with a larger seq, in order; NotASession if the chain of hashes is broken."""
+        query = f"SELECT {COLUMNS}, hash FROM events WHERE seq > ? ORDER BY seq"
         with self.lock, _said(self.path, "nothing was recorded"):
-            rows = self._connection.execute(
-                "SELECT kind, annotator, point, label, seconds, refers, body, data, seq, at, hash FROM events "
-                "WHERE seq > ? ORDER BY seq",
-                (after,),
-            ).fetchall()
-            return [self._checked(row) for row in rows] if after == self._last[0] else [_event(row) for row in rows]
+            rows = self._connection.execute(query, (after,)).fetchall()
+            if after == self._last[0]:
+                for row in rows:
+                    self._check(row)
+            return [_event(row) for row in rows]
 
-    def _checked(self, row: tuple[Any, ...]) -> Event:
-        event = _event(row)
-        seq, before = self._last
-        if event.seq != seq + 1 or event.hash != chained(before, event.seq, event.at, event, row[6]):
-            raise NotASession(
-                f"{self.path}: event {event.seq} does not match its hash: the file was changed or damaged"
-            )
-        self._last = self._tip = (event.seq, event.hash)
-        return event
+    def _check(self, row: tuple[Any, ...]) -> None:
+        """Move on by one event, whose hash must follow from the one before."""
+        seq, digest = row[-3], row[-1]
+        last, before = self._last
+        if seq != last + 1 or digest != chained(before, row[:-1]):
+            raise NotASession(f"{self.path} was changed or damaged: event {seq} does not match its hash")
+        self._last = self._tip = (seq, digest)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -235,35 +236,32 @@ class LabelStore:
         seq, before = self._tip
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         body = json.dumps(entry.body, ensure_ascii=False)
-        columns = (entry.kind, entry.annotator, entry.point, entry.label, entry.seconds, entry.refers)
-        digest = chained(before, seq + 1, at, entry, body)
-        self._connection.execute(
-            "INSERT INTO events (kind, annotator, point, label, seconds, refers, body, data, seq, at, hash) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*columns, body, entry.data, seq + 1, at, digest),
-        )
-        self._tip = (seq + 1, digest)
-        return Event(*columns, json.loads(body), entry.data, seq + 1, at, digest)
+        said = (entry.kind, entry.annotator, entry.point, entry.label, entry.seconds, entry.refers, body, entry.data)
+        columns = (*said, seq + 1, at)
+        row = (*columns, chained(before, columns))
+        self._connection.execute(f"INSERT INTO events ({COLUMNS}, hash) VALUES ({', '.join('?' * len(row))})", row)
+        self._tip = (seq + 1, row[-1])
+        return _event(row)
 
     # ------------------------------------------------------------ leases and parts
 
-    def leases(self, now: float) -> dict[str, str]:
-        """{point: annotator} of every lease that has not expired."""
+    def leases(self, now: float) -> dict[str, tuple[str, float]]:
+        """{point: (annotator, until)} of every lease that has not expired."""
         with self.lock, _said(self.path, "nothing was recorded"):
-            return dict(self._connection.execute("SELECT point, annotator FROM leases WHERE until > ?", (now,)))
+            rows = self._connection.execute("SELECT point, annotator, until FROM leases WHERE until > ?", (now,))
+            return {point: (annotator, until) for point, annotator, until in rows}
 
     def lease(self, points: Iterable[str], annotator: str, until: float) -> None:
         """Give or renew leases; inside a `transaction`."""
         rows = [(point, annotator, until) for point in points]
         self._connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", rows)
 
-    def release(self, annotator: str | None, points: Iterable[str] | None = None) -> None:
-        """End the leases of one annotator, on these points or on all; inside a `transaction`."""
-        if points is None:
-            self._connection.execute("DELETE FROM leases WHERE annotator = ?", (annotator,))
-        else:
-            rows = [(annotator, point) for point in points]
-            self._connection.executemany("DELETE FROM leases WHERE annotator = ? AND point = ?", rows)
+    def release(self, annotator: str | None, point: str | None = None) -> None:
+        """End the lease of one annotator on a point, or all of them; inside a `transaction`."""
+        where = "" if point is None else " AND point = ?"
+        self._connection.execute(
+            f"DELETE FROM leases WHERE annotator = ?{where}", (annotator, point)[: 1 + bool(where)]
+        )
 
     def part(self, name: str) -> Iterator[bytes]:
         """The chunks of one part of the archived pool, in order."""
@@ -278,7 +276,8 @@ class LabelStore:
 
 
 def _event(row: tuple[Any, ...]) -> Event:
-    return Event(*row[:6], json.loads(row[6]), *row[7:])
+    kind, annotator, point, label, seconds, refers, body, data, seq, at, digest = row
+    return Event(kind, annotator, point, label, seconds, refers, json.loads(body), data, seq, at, digest)
 
 
 def _inode(path: Path | None) -> tuple[int, int] | None:
@@ -296,6 +295,7 @@ def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
     connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA trusted_schema = OFF")
     return connection
 
 
@@ -305,7 +305,9 @@ def _put_in_place(draft: Path, path: Path) -> None:
         os.link(draft, path)
     except FileExistsError:
         raise SessionExists(f"{path} exists already; open it with Session.open, or pass exist_ok=True") from None
-    except OSError:  # a file system without hard links
+    except OSError as cause:  # a file system without hard links
+        if path.exists():
+            raise SessionExists(f"{path} exists already; open it with Session.open, or pass exist_ok=True") from cause
         os.replace(draft, path)
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -374,7 +376,8 @@ def _said(path: Path | None, outcome: str) -> Iterator[None]:
     except sqlite3.Error as cause:
         name = getattr(cause, "sqlite_errorname", "")
         where = path if path is not None else "the session in memory"
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or "malformed" in str(cause):
+        damaged = ("malformed", "no such table", "no such column", "Could not decode")
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or any(sign in str(cause) for sign in damaged):
             raise NotASession(f"{where} is damaged ({cause}); {outcome}; restore it from a copy") from cause
         raise StoreFailure(f"{where}: {_reason(name, cause)}; {outcome}") from cause
 

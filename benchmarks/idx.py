@@ -129,17 +129,19 @@ def find_file(dataset: Dataset, name: str, *, folder: Path | None = None, downlo
     for place in looked_in:
         if (place / name).is_file():
             return verified(place / name, dataset.sha256[name])
-    if download:
-        return fetch(dataset, name, cache_folder() / dataset.name)
-    raise DataMissing(missing_sentence(dataset, name, looked_in, "downloading was switched off"))
+    if not download:
+        raise DataMissing(missing_sentence(dataset, name, looked_in, "downloading was switched off"))
+    try:
+        return fetch(dataset, name, looked_in[-1])
+    except OSError as cause:
+        raise DataMissing(missing_sentence(dataset, name, looked_in, f"it could not be downloaded: {cause}")) from cause
 
 
 def folders_of(dataset: Dataset, folder: Path | None) -> list[Path]:
-    """The folders a file of the dataset may be in, in the order they are looked at."""
-    if folder is not None:
-        return [folder]
+    """The folders a file of the dataset may be in, in the order they are looked at; the last is the cache."""
     shared = data_folder()
-    return ([shared / dataset.name] if shared else []) + [cache_folder() / dataset.name]
+    named = [] if folder is None else [folder]
+    return named + ([shared / dataset.name] if shared else []) + [cache_folder() / dataset.name]
 
 
 def missing_sentence(dataset: Dataset, name: str, looked_in: list[Path], why: str) -> str:
@@ -150,7 +152,7 @@ def missing_sentence(dataset: Dataset, name: str, looked_in: list[Path], why: st
 
 
 def fetch(dataset: Dataset, name: str, into: Path) -> Path:
-    """The file, downloaded from the first mirror that gives the published bytes.
+    """The file, downloaded from the first mirror that gives the published bytes; OSError if none does.
 
     The bytes are written beside the target and renamed once verified, so an interrupted download
     never looks like a finished one.
@@ -162,18 +164,12 @@ def fetch(dataset: Dataset, name: str, into: Path) -> Path:
         try:
             download_to(mirror + name, unfinished)
             verified(unfinished, dataset.sha256[name])
-        except (
-            OSError,
-            http.client.HTTPException,
-            DataDamaged,
-        ) as cause:  # urllib's URLError and timeouts are OSErrors
-            failures.append(f"{mirror} said: {cause}")
-            unfinished.unlink(missing_ok=True)
-        else:
             return unfinished.replace(into / name)
-    raise DataMissing(
-        missing_sentence(dataset, name, folders_of(dataset, None), f"no mirror gave it ({'; '.join(failures)})")
-    )
+        except (OSError, http.client.HTTPException, DataDamaged) as cause:  # URLError and timeouts are OSErrors
+            failures.append(f"{mirror} said: {cause}")
+        finally:
+            unfinished.unlink(missing_ok=True)
+    raise OSError("; ".join(failures))
 
 
 def download_to(url: str, path: Path) -> None:

@@ -135,6 +135,14 @@ def test_a_failed_download_names_every_place_and_leaves_nothing_behind(no_data):
     assert not list((no_data / "cache" / "altmas" / "tiny").glob("*.part"))
 
 
+def test_a_cache_that_cannot_be_written_is_reported_as_missing_data(no_data):
+    mirror = no_data / "mirror"
+    tiny = tiny_dataset(mirror, f"{mirror.as_uri()}/")
+    (no_data / "cache").write_text("a file where the cache folder would be")
+    with pytest.raises(DataMissing, match="could not be downloaded"):
+        idx.load_split(tiny, "test", folder=no_data / "named")
+
+
 @pytest.mark.parametrize("name", data.NAMES)
 def test_a_pool_whose_data_are_absent_says_what_is_missing(no_data, name):
     with pytest.raises(DataMissing, match="ALTMAS_DATA"):

@@ -1,8 +1,9 @@
 """MNIST and FashionMNIST as arrays, from a folder of idx files or from the ordinary download.
 
 A file is looked for in `folder`, then in `$ALTMAS_DATA/<dataset>` (where that is not set, in
-`../shared/data/<dataset>` beside the repository), then in the user's cache (`$XDG_CACHE_HOME/altmas` or `~/.cache/altmas`); only then
-is it downloaded into that cache. Whatever its origin, a file with another sha256 is refused.
+`../shared/data/<dataset>` beside the repository), then in the user's cache
+(`$XDG_CACHE_HOME/altmas` or `~/.cache/altmas`); only then is it downloaded into that cache.
+Whatever its origin, a file with another sha256 is refused.
 
     AltmasError
     ├── DataMissing  (FileNotFoundError)  no folder holds the file and it could not be downloaded

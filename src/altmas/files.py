@@ -1,0 +1,257 @@
+"""Reading files: columns of .csv, .tsv, .jsonl, .ndjson and .parquet as Arrow, matrices of .npy as memory maps.
+
+Nothing is ever unpickled. Every failure is a FileError that names the file and, where it can be found, the place.
+"""
+
+import io
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.json
+from numpy.typing import NDArray
+
+from altmas.errors import FileError
+from altmas.suggest import listing, near
+
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+COMPRESSED = (".gz", ".bz2", ".zst")
+PICKLED = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
+
+BLOCK = 16 * 2**20
+"""Bytes of text parsed together; a line must fit into it."""
+
+WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+WHOLE_FLOAT = r"^-?[0-9]{1,15}\.0+$"
+
+
+def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Sequence[str] = ()) -> pa.Table:
+    """The named columns of a file: `names` hold classes, ids, slices and items, `numbers` hold features and scores.
+
+    Raises FileError on a file that is missing, empty, damaged or of another kind, and on a column that is not there.
+    """
+    place = existing(path)
+    kind = _kind(place)
+    try:
+        if kind == ".parquet":
+            table = _parquet(place, [*names, *numbers])
+        elif kind in (".jsonl", ".ndjson"):
+            table = _jsonl(place, names, numbers)
+        else:
+            table = _csv(place, "\t" if kind == ".tsv" else ",", names, numbers)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as cause:
+        raise FileError(f"{place} cannot be read as {kind}: {_sentence(cause)}") from cause
+    if table.num_rows == 0:
+        raise FileError(f"{place} has columns but no rows; nothing can be tested")
+    return table
+
+
+def existing(path: str | os.PathLike[str]) -> Path:
+    """The absolute path of something that is there; FileError with the near name in its folder if it is not."""
+    place = Path(path).expanduser().absolute()
+    if not place.exists():
+        beside = [one.name for one in place.parent.iterdir()] if place.parent.is_dir() else []
+        raise FileError(f"{place} does not exist{near(place.name, beside)}")
+    if place.is_file() and place.stat().st_size == 0:
+        raise FileError(f"{place} is empty")
+    return place
+
+
+def refuse_unknown(names: Sequence[str], columns: Sequence[str], where: str) -> None:
+    """FileError naming the first column that is not there, with the near one."""
+    for name in names:
+        if name not in columns:
+            raise FileError(f"{where} has no column {name!r}{near(name, columns)} (columns: {listing(columns)})")
+        if list(columns).count(name) > 1:
+            raise FileError(f"{where} has {list(columns).count(name)} columns called {name!r}; rename all but one")
+
+
+def _kind(place: Path) -> str:
+    suffixes = [suffix.lower() for suffix in place.suffixes]
+    kind = suffixes[-1] if suffixes else ""
+    if kind in COMPRESSED and len(suffixes) > 1 and suffixes[-2] != ".parquet":
+        kind = suffixes[-2]
+    if kind in PICKLED:
+        raise FileError(f"{place} is a pickled file, which can run code when it is read; expected {_accepted()}")
+    if kind not in TABLES:
+        hint = "; write one object on each line and call it .jsonl" if kind == ".json" else ""
+        raise FileError(f"{place} is of no kind that can be read; expected {_accepted()}{hint}")
+    if place.is_dir() and kind != ".parquet":
+        raise FileError(f"{place} is a folder; expected a file: {_accepted()}")
+    return kind
+
+
+def _accepted() -> str:
+    return ", ".join(TABLES[:-1]) + f" or {TABLES[-1]}"
+
+
+def _sentence(cause: Exception) -> str:
+    """What Arrow says, on one line and not too long."""
+    return re.sub(r"\s+", " ", str(cause)).strip()[:200]
+
+
+# ---------------------------------------------------------------- Parquet
+
+
+def _parquet(place: Path, columns: Sequence[str]) -> pa.Table:
+    files = pyarrow.dataset.dataset(place, format="parquet")
+    refuse_unknown(columns, files.schema.names, str(place))
+    return files.to_table(columns=list(dict.fromkeys(columns)))
+
+
+# ---------------------------------------------------------------- CSV
+
+
+def _csv(place: Path, delimiter: str, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
+    """Names are read as text and only then understood, so that "007" stays what it is."""
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    columns = _csv_header(place, parse)
+    refuse_unknown([*names, *numbers], columns, str(place))
+    types = dict.fromkeys(numbers, pa.float64()) | dict.fromkeys(names, pa.string())
+    try:
+        table = _csv_rows(place, parse, types)
+    except pa.ArrowInvalid as cause:
+        raise FileError(_csv_fault(place, parse, types, cause)) from cause
+    for name in names:
+        table = table.set_column(table.column_names.index(name), name, understood(table.column(name)))
+    return table
+
+
+def _csv_header(place: Path, parse: pyarrow.csv.ParseOptions) -> list[str]:
+    read = pyarrow.csv.ReadOptions(block_size=BLOCK)
+    with pyarrow.csv.open_csv(place, read_options=read, parse_options=_lenient(parse)) as reader:
+        columns: list[str] = reader.schema.names
+    return columns
+
+
+def _lenient(parse: pyarrow.csv.ParseOptions) -> pyarrow.csv.ParseOptions:
+    """The same options; rows of another length are skipped, for they are reported when the rows are read."""
+    return pyarrow.csv.ParseOptions(
+        delimiter=parse.delimiter, newlines_in_values=True, invalid_row_handler=lambda row: "skip"
+    )
+
+
+def _csv_rows(
+    place: Path, parse: pyarrow.csv.ParseOptions, types: dict[str, pa.DataType], threads: bool = True
+) -> pa.Table:
+    return pyarrow.csv.read_csv(
+        place,
+        read_options=pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=threads),
+        parse_options=parse,
+        convert_options=pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types)),
+    )
+
+
+def _csv_fault(
+    place: Path, parse: pyarrow.csv.ParseOptions, types: dict[str, pa.DataType], cause: pa.ArrowInvalid
+) -> str:
+    """Where a CSV file is broken: read again row by row, which is slow but knows the line."""
+    try:
+        texts = _csv_rows(place, parse, dict.fromkeys(types, pa.string()), threads=False)
+    except pa.ArrowInvalid as precise:
+        return f"{place} cannot be read as .csv: {_sentence(precise)}"
+    for name, kind in types.items():
+        values = texts.column(name).to_pylist() if kind == pa.float64() else []
+        for row, value in enumerate(values):
+            if not _is_number(value):
+                return f"{place}, column {name!r}, row {row}: {value!r} is not a number"
+    return f"{place} cannot be read as .csv: {_sentence(cause)}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text or "nan")
+    except ValueError:
+        return text in pyarrow.csv.ConvertOptions().null_values
+    return True
+
+
+def understood(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of texts as integers or booleans if every value is written as one, else as it is; "" is missing."""
+    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+    if texts.null_count == len(texts):
+        return texts
+    if _all_match(texts, WHOLE):
+        return texts.cast(pa.int64())
+    if _all_match(texts, WHOLE_FLOAT):
+        return texts.cast(pa.float64()).cast(pa.int64())
+    if _all_match(texts, "^([Tt]rue|[Ff]alse|TRUE|FALSE)$"):
+        return pc.equal(pc.utf8_lower(texts), "true")
+    return texts
+
+
+def _all_match(texts: pa.ChunkedArray, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
+
+
+# ---------------------------------------------------------------- JSON lines
+
+
+def _jsonl(place: Path, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
+    read = pyarrow.json.ReadOptions(block_size=BLOCK)
+    try:
+        table = pyarrow.json.read_json(place, read_options=read)
+        refuse_unknown([*names, *numbers], table.column_names, str(place))
+        dates = [name for name in names if pa.types.is_timestamp(table.schema.field(name).type)]
+        if dates:  # a text that looks like a date stays a text
+            texts = pyarrow.json.ParseOptions(explicit_schema=pa.schema([(name, pa.string()) for name in dates]))
+            table = pyarrow.json.read_json(place, read_options=read, parse_options=texts)
+    except pa.ArrowInvalid as cause:
+        raise FileError(_jsonl_fault(place, [*names, *numbers], cause)) from cause
+    return table.select(list(dict.fromkeys([*names, *numbers])))
+
+
+def _jsonl_fault(place: Path, columns: Sequence[str], cause: pa.ArrowInvalid) -> str:
+    """Where a JSON lines file is broken: the first line that is no object or changes a column's kind."""
+    kinds: dict[str, tuple[str, int]] = {}
+    with io.BufferedReader(pa.input_stream(str(place))) as stream:  # decompresses by the file's ending
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as fault:
+                return f"{place}, line {number} is not JSON: {_sentence(fault)}"
+            if not isinstance(row, dict):
+                return f"{place}, line {number} is a {type(row).__name__}; expected one object on each line"
+            for name in columns:
+                kind = _json_kind(row.get(name))
+                first, where = kinds.setdefault(name, (kind, number)) if kind else ("", 0)
+                if first != kind:
+                    return f"{place}, column {name!r}: line {number} holds a {kind}, line {where} a {first}"
+    return f"{place} cannot be read as .jsonl: {_sentence(cause)}"
+
+
+def _json_kind(value: Any) -> str:
+    kinds = {str: "text", bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
+    return kinds.get(type(value), "")
+
+
+# ---------------------------------------------------------------- matrices
+
+
+def read_matrix(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """The array in a .npy file, memory-mapped; FileError if it is none, damaged, or holds Python objects."""
+    place = existing(path)
+    if place.suffix.lower() in PICKLED:
+        raise FileError(f"{place} is a pickled file, which can run code when it is read; expected a .npy file")
+    if place.suffix.lower() != ".npy" or not place.is_file():
+        raise FileError(f"{place} is no .npy file; write one with numpy.save(path, array)")
+    try:
+        array: NDArray[Any] = np.load(place, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError, SyntaxError) as cause:
+        with place.open("rb") as file:
+            magic = file.read(6) == b"\x93NUMPY"
+        reason = "damaged, cut short or full of Python objects, which are never unpickled" if magic else "no .npy file"
+        raise FileError(f"{place} is {reason}; expected an array of numbers written by numpy.save") from cause
+    if array.dtype.kind not in "fiub":
+        raise FileError(f"{place} holds {array.dtype}; expected an array of numbers")
+    return array

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from altmas.errors import NotASession, PoolMismatch
+from altmas.items import LazyItems
 from altmas.pool import Pool
 from altmas.store import LabelStore, pack, unpack
 
@@ -23,6 +25,9 @@ LIMIT = 512 * 2**20
 """Bytes of features, scores and items that a session file takes in; a larger pool is handed over on opening."""
 
 CHUNK_BYTES = 16 * 2**20
+
+ONE_COLUMN = "altmas: the items themselves"
+"""Name of the column that holds items which are values, not rows."""
 
 Parts = Iterator[tuple[str, int, bytes]]
 ReadPart = Callable[[str], Iterable[bytes]]
@@ -110,7 +115,7 @@ def pool_of(part: ReadPart) -> Pool:
     )
     pool.classes_inferred = content["classes_inferred"]
     # As they were: to check, convert or normalise them once more could move a last bit, and with it the next draw.
-    pool.features, pool.scores = _array(part("features")), _array(part("scores"))
+    pool.predictions, pool.features, pool.scores = codes, _array(part("features")), _array(part("scores"))
     return pool
 
 
@@ -130,10 +135,12 @@ def _column(chunks: Iterable[bytes]) -> NDArray[Any]:
 
 
 def _items_parts(pool: Pool) -> tuple[str, Parts]:
-    """How the items are kept ("none", "array", "arrays", "json"; "lost" if it fits none of these) and their parts."""
+    """How the items are kept ("none", "arrow", "array", "arrays", "json"; "lost" if none of these fits) and their parts."""
     items = pool.items
     if items is None:
         return "none", iter(())
+    if isinstance(items, LazyItems):
+        return ("arrow", _arrow_chunks(items)) if items.columns.nbytes <= LIMIT else ("lost", iter(()))
     if isinstance(items, np.ndarray) and items.dtype.kind in "biufU":
         return ("array", _chunks("items", items)) if items.nbytes <= LIMIT else ("lost", iter(()))
     if not isinstance(items, list | tuple | np.ndarray):
@@ -158,6 +165,19 @@ def _text_chunks(name: str, text: str) -> Parts:
     return _chunks(name, np.frombuffer(text.encode(), np.uint8))
 
 
+def _arrow_chunks(items: LazyItems) -> Parts:
+    table = items.columns if isinstance(items.columns, pa.Table) else pa.table([items.columns], [ONE_COLUMN])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return _chunks("items", np.frombuffer(sink.getvalue(), np.uint8))
+
+
+def _arrow(chunks: Iterable[bytes]) -> LazyItems:
+    table = pa.ipc.open_stream(pa.py_buffer(_column(chunks))).read_all()
+    return LazyItems(table.column(0) if table.column_names == [ONE_COLUMN] else table)
+
+
 def _json(chunks: Iterable[bytes]) -> Any:
     return json.loads(_column(chunks).tobytes())
 
@@ -165,6 +185,8 @@ def _json(chunks: Iterable[bytes]) -> Any:
 def _items(kind: str, part: ReadPart) -> Any:
     if kind == "json":
         return _json(part("items"))
+    if kind == "arrow":
+        return _arrow(part("items"))
     if kind == "array":
         return _array(part("items"))
     if kind == "arrays":

@@ -420,6 +420,12 @@ class Session:
         with self._journal.lock:
             return status_of(self.plan, self._journal.read(), self._queue.holders())
 
+    def logged_estimates(self) -> list[dict[str, Any]]:
+        """The first estimate that was made at each number of labels, as `Estimates.to_dict` has it, in that order."""
+        with self._journal.lock:
+            logged = self._journal.read().estimates
+            return [dict(logged[labels].body) for labels in sorted(logged)]
+
     def votes(self, id: object) -> dict[str, Name | None]:
         """{annotator: label, None for a skip} of one point; nobody named is ""."""
         row = self.pool.index(id)

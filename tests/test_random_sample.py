@@ -104,6 +104,18 @@ def test_volunteered_labels_are_exact_where_they_are_and_never_weighted_up():
     assert estimate["accuracy"].low <= exact["accuracy"] <= estimate["accuracy"].high
 
 
+def test_a_volunteered_label_alone_shows_nothing_about_recall():
+    pool, truth = world()
+    task = Task(pool, metric_set(["recall[2]", "specificity[2]"], pool))
+    row = int(np.flatnonzero((truth == 2) & (pool.predictions == 0))[0])
+    volunteered = Tradition().estimate(task, History(len(pool), (), {row: 2}))["recall[2]"]
+    assert volunteered.value == 0.0 and volunteered.low == 0.0 and volunteered.high > 0.99
+    batch = Tradition().propose(task, History(len(pool), (), {row: 2}), 40)
+    told = {row: 2} | {int(i): 0 for i in batch.indices}  # nothing drawn is a 2
+    drawn = Tradition().estimate(task, History(len(pool), (batch,), told))["recall[2]"]
+    assert drawn.low == 0.0 and drawn.high > 0.99
+
+
 def test_draws_carry_their_probability():
     pool, _ = world(60)
     task = Task(pool, metric_set(["accuracy"], pool))

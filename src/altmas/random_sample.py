@@ -109,6 +109,8 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
     if metric.kind in KNOWN_TRIALS:
         size = sample.rows[trials.any(1)].sum()
         unseen = 1 - n / size if size else 0.0
+    elif n == 0:  # no drawn point tells how many trials there are: all of the rest could be, on either side
+        size, unseen = sample.rows.sum() - sample.drawn, 1.0
     else:
         unseen = 1 - sample.drawn / sample.rows.sum()
     if sample.stratified:

@@ -1,0 +1,104 @@
+"""Claims such as "recall[cat] >= 0.9", and whether the labels so far show or refute them."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from altmas.errors import PlanError
+from altmas.estimates import Estimate
+from altmas.metrics import metric_set
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+Answer = Literal["shown", "refuted", "undecided"]
+
+CLAIM = re.compile(r"^(?P<metric>.*\S)\s*(?P<relation>>=|<=|>|<)\s*(?P<value>[-+.\deE]+)\s*(?P<percent>%?)$", re.DOTALL)
+WORDS = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A metric, one of >= > <= <, and a number."""
+
+    metric: str
+    relation: str
+    value: float
+
+    @classmethod
+    def parse(cls, text: str) -> "Claim":
+        """The claim that a text makes; PlanError if it makes none."""
+        match = CLAIM.match(text.strip())
+        try:
+            if match is None:
+                raise ValueError
+            value = float(match["value"])
+        except ValueError:
+            raise PlanError(
+                f"claim {text!r} was not understood; write a metric, one of >= > <= <, and a number, "
+                'e.g. "recall[cat] >= 0.9"'
+            ) from None
+        return cls(match["metric"], match["relation"], value / 100 if match["percent"] else value)
+
+    def __str__(self) -> str:
+        return f"{self.metric} is {WORDS[self.relation]} {self.value:g}"
+
+    def answer(self, estimate: Estimate) -> Answer:
+        """Shown if it holds on the whole interval, refuted if it holds nowhere on it; undecided without an interval."""
+        low, high, value = estimate.low, estimate.high, self.value
+        holds_everywhere, holds_nowhere = {
+            ">=": (low >= value, high < value),
+            ">": (low > value, high <= value),
+            "<=": (high <= value, low > value),
+            "<": (high < value, low >= value),
+        }[self.relation]
+        return "shown" if holds_everywhere else "refuted" if holds_nowhere else "undecided"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the labels say about a claim, on the estimate that decides it."""
+
+    claim: Claim
+    answer: Answer
+    estimate: Estimate
+
+    @property
+    def caution(self) -> str:
+        """What a reader must know about the interval, or an empty string."""
+        if self.estimate.interval == "none":
+            return "the session's method gives no interval, so nothing can be shown or refuted"
+        if self.estimate.interval == "fixed-n" and self.answer != "undecided":
+            return "this interval is for one look at a number of labels fixed beforehand, not for looking repeatedly"
+        if self.estimate.interval == "credible" and self.answer != "undecided":
+            return "this interval is a belief of the method's model, without a guarantee"
+        return ""
+
+    def __str__(self) -> str:
+        one = self.estimate
+        value = "undefined" if one.value != one.value else f"{one.value:.4f}"
+        bounds = "no interval" if one.low != one.low else f"[{one.low:.4f}, {one.high:.4f}]"
+        level = f"{one.confidence * 100:g} % {one.interval}, " if one.interval != "none" else ""
+        return f"{self.answer}: {self.claim} ({value} {bounds}, {level}{one.labels} labels)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "claim": {"metric": self.claim.metric, "relation": self.claim.relation, "value": self.claim.value},
+            "answer": self.answer,
+            "estimate": {name: getattr(self.estimate, name) for name in self.estimate.__dataclass_fields__},
+            "caution": self.caution,
+        }
+
+
+def judge(session: "Session", claim: Claim) -> Verdict:
+    """Whether the labels of a session show or refute a claim about any metric of its pool."""
+    (metric, *others) = metric_set([claim.metric], session.pool)
+    if others:
+        raise PlanError(f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
+    if metric in session.task.metrics or metric.name in {one.name for one in session.task.metrics}:
+        estimate = session.estimate()[metric.name]
+    else:
+        task = replace(session.task, metrics=(metric,), targets=())
+        estimate = session.method.estimate(task, session.history)[0]
+    return Verdict(claim, claim.answer(estimate), estimate)

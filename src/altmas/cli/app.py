@@ -1,0 +1,129 @@
+"""The application: how commands are registered, and how every failure becomes a sentence and an exit code.
+
+0 done (for `check`: shown) · 1 refuted · 2 bad input or usage · 3 undecided · 70 a fault of altmas · 130 Ctrl-C
+"""
+
+import functools
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from altmas.cli import show
+from altmas.errors import AltmasError
+
+FAULT = 70
+"""Exit code of an unexpected error (EX_SOFTWARE): never 1, which `check` gives a meaning."""
+
+app = typer.Typer(
+    name="altmas",
+    help="How good is this classifier on my data, when labels are expensive?",
+    epilog="Try it:  altmas demo\n\nEach command shows an example:  altmas init --help",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+START, LABEL, READ, TRUST = "Start", "Label", "Read the result", "Check that it works"
+"""Headings under which commands are listed."""
+
+Command = Callable[..., None]
+
+
+def literal(text: str) -> str:
+    """Help text in which square brackets stand for themselves, not for markup."""
+    return text.replace("[", r"\[")
+
+
+def command(name: str, heading: str, *examples: str) -> Callable[[Command], Command]:
+    """Register a function as a command, with -q, -v and its examples; its errors become sentences."""
+
+    def register(function: Command) -> Command:
+        @functools.wraps(function)
+        def run(*args: Any, quiet: bool = False, verbose: bool = False, **options: Any) -> None:
+            show.be_quiet(quiet)
+            if verbose:
+                logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")
+            with sentences():
+                function(*args, **options)
+
+        _add_options(run, function)
+        epilog = "\n\n".join(["Example:" if len(examples) == 1 else "Examples:", *(f"$ {one}" for one in examples)])
+        paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+        docs = literal("\n\n".join(" ".join(one.split()) for one in paragraphs))
+        app.command(name, rich_help_panel=heading, help=docs, epilog=literal(epilog))(run)
+        return function
+
+    return register
+
+
+def _add_options(run: Callable[..., None], function: Command) -> None:
+    """Give the wrapper the function's parameters and the two options that every command has."""
+    common = {
+        "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no hints.")],
+        "verbose": Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is going on.")],
+    }
+    signature = inspect.signature(function)
+    extra = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in common.items()
+    ]
+    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]
+    run.__signature__ = signature.replace(parameters=[*own, *extra])  # type: ignore[attr-defined]
+    run.__annotations__ = {**function.__annotations__, **common}
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Errors that are meant for people end the program with their sentence on stderr, without a traceback."""
+    try:
+        yield
+        sys.stdout.flush()
+    except AltmasError as error:
+        raise _ended(str(error)) from None
+    except BrokenPipeError:
+        # The reader has gone (`altmas ask ... | head`); point stdout elsewhere so that nothing is said at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(141) from None
+    except OSError as error:
+        if error.filename is None or error.strerror is None:
+            raise
+        raise _ended(f"{error.filename}: {error.strerror}") from None
+
+
+def _ended(sentence: str) -> typer.Exit:
+    show.error(sentence)
+    return typer.Exit(2)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from altmas import __version__
+
+        typer.echo(f"altmas {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """How good is this classifier on my data, when labels are expensive?"""
+
+
+def main() -> None:
+    """Run the command line; the process ends here."""
+    try:
+        app(prog_name="altmas")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception:
+        logging.getLogger("altmas").critical("a fault of altmas, not of your data; please report it", exc_info=True)
+        sys.exit(FAULT)

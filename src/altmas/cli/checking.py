@@ -1,0 +1,138 @@
+"""Commands that show whether it works: on old data with known labels, and on this machine."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import TRUST, command
+
+
+@command(
+    "simulate",
+    TRUST,
+    "altmas simulate --data old.parquet --prediction vendor_label --truth label --metric accuracy --repeats 20",
+    "altmas simulate --data old.csv --prediction predicted --truth label --features emb.npy "
+    "--method altmas --method tradition --budget 50 --budget 100 --results runs.jsonl",
+)
+def simulate(
+    data: opt.Data,
+    prediction: opt.Prediction,
+    truth: Annotated[
+        str,
+        typer.Option(
+            "--truth",
+            metavar="COLUMN",
+            help="Column with the true class.",
+            rich_help_panel=opt.POOL,
+            show_default=False,
+        ),
+    ],
+    features: opt.Features = None,
+    scores: opt.Scores = None,
+    slices: opt.Slices = None,
+    classes: opt.Classes = None,
+    metrics: opt.Metrics = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="A method to run; repeatable. Default: the default method and tradition.",
+            rich_help_panel=opt.AIM,
+        ),
+    ] = None,
+    budgets: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--budget",
+            "-b",
+            help="Numbers of labels to look at; repeatable. Default: 50, 100, 200.",
+            rich_help_panel=opt.AIM,
+        ),
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of each method.")] = 20,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Labels told between two choices of items.")] = 10,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes at once.")] = 2,
+    results: Annotated[
+        Path | None, typer.Option("--results", help="Keep finished runs in this .jsonl file and go on from it.")
+    ] = None,
+    confidence: opt.Confidence = 0.95,
+    seed: opt.Seed = 0,
+    json: opt.Json = False,
+) -> None:
+    """Run methods on data whose labels are known: how far off would each have been?
+
+    "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
+    """
+    from altmas.methods import DEFAULT_METHOD
+    from altmas.simulate import simulate as run
+    from altmas.tables import column_of
+
+    true = column_of(data, truth)
+    names = classes or sorted(
+        {*true.tolist(), *column_of(data, prediction).tolist()}, key=lambda one: (str(type(one)), one)
+    )
+    pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names)
+    found = run(
+        pool,
+        true,
+        methods=list(dict.fromkeys(methods or [DEFAULT_METHOD, "tradition"])),
+        metrics=metrics or ["accuracy"],
+        budgets=budgets or [min(n, len(pool)) for n in (50, 100, 200)],
+        repeats=repeats,
+        seed=seed,
+        n_jobs=jobs,
+        batch=batch,
+        confidence=confidence,
+        results=results,
+        progress=not show.quiet(),
+    )
+    if json:
+        show.as_json({"summary": found.summary(), "rows": found.rows})
+        return
+    columns = ("method", "metric", "labels", "truth", "bias", "rmse", "coverage", "width", "label value")
+    rows = [
+        (
+            one["method"],
+            one["metric"],
+            str(one["labels"]),
+            show.number(one["truth"]),
+            "-" if math.isnan(one["bias"]) else f"{one['bias']:+.4f}",
+            show.number(one["rmse"]),
+            show.number(one["coverage"], 2),
+            show.number(one["width"]),
+            "-"
+            if math.isnan(one["label_value"])
+            else f"{one['label_value']:.2f} [{one['label_value_low']:.2f}, {one['label_value_high']:.2f}]",
+        )
+        for one in found.summary()
+    ]
+    show.table(columns, rows, right=columns[2:])
+
+
+@command("doctor", TRUST, "altmas doctor", "altmas doctor xray.altmas --json")
+def doctor(
+    session: Annotated[
+        Path | None, typer.Argument(metavar="[SESSION]", help="A session file to look at.", show_default=False)
+    ] = None,
+    json: opt.Json = False,
+) -> None:
+    """Versions, threads, JAX and its cache, disk; of a session file its integrity, format, leases and event hash.
+
+    Exits with 1 if something needs attention.
+    """
+    from altmas.doctor import examine
+
+    with show.working("looking"):
+        found = examine(session)
+    if json:
+        show.as_json([{"what": one.what, "found": one.found, "ok": one.ok} for one in found])
+    else:
+        show.table(("", "what", "found"), [("" if one.ok else "!", one.what, one.found) for one in found])
+    if not all(one.ok for one in found):
+        show.hint("lines marked with ! need attention")
+        raise typer.Exit(1)

@@ -1,0 +1,176 @@
+"""Options that several commands share, and how their text becomes values."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from altmas.cli.app import literal
+from altmas.errors import PlanError
+
+if TYPE_CHECKING:
+    from altmas.pool import Pool
+
+POOL = "The pool"
+AIM = "What to find out"
+PEOPLE = "The labellers"
+
+SessionFile = Annotated[Path, typer.Argument(metavar="SESSION", help="The session file.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Annotator = Annotated[
+    str | None, typer.Option("--annotator", "-a", metavar="NAME", help="Who labels.", show_default=False)
+]
+
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        help="Table with the model's predictions: .csv, .jsonl or .parquet.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
+Prediction = Annotated[
+    str,
+    typer.Option(
+        "--prediction",
+        metavar="COLUMN",
+        help="Column with the predicted class.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="Column with a unique id; by default rows are counted from 0.",
+        rich_help_panel=POOL,
+    ),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--features",
+        metavar="FILE|COLUMN",
+        help="A .npy file aligned by row, or a column of numbers; repeatable.",
+        rich_help_panel=POOL,
+    ),
+]
+Scores = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scores",
+        metavar="COLUMN",
+        help="Column with the model's probability of one class, in class order; repeatable.",
+        rich_help_panel=POOL,
+    ),
+]
+Slices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--slice", metavar="COLUMN", help="Column whose values split the pool; repeatable.", rich_help_panel=POOL
+    ),
+]
+Show = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--show",
+        metavar="COLUMN",
+        help="Column that a labeller is shown: text, image path; repeatable.",
+        rich_help_panel=POOL,
+    ),
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class",
+        metavar="NAME",
+        help="A class, in the order of the scores; repeatable. By default those predicted.",
+        rich_help_panel=POOL,
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        "-m",
+        metavar="NAME",
+        help=literal("accuracy, recall[cat], f1[cat]@scanner=A, per_class, ...; repeatable. Default: accuracy."),
+        rich_help_panel=AIM,
+    ),
+]
+Method = Annotated[
+    str | None,
+    typer.Option("--method", metavar="NAME", help="How items are chosen; see docs/choosing.md.", rich_help_panel=AIM),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="NAME=NUMBER",
+        help=literal('Half-width that is wanted, as "recall[cat]=0.04"; repeatable.'),
+        rich_help_panel=AIM,
+    ),
+]
+Confidence = Annotated[float, typer.Option("--confidence", help="Level of the intervals.", rich_help_panel=AIM)]
+Seed = Annotated[int, typer.Option("--seed", help="Every random choice follows from it.", rich_help_panel=AIM)]
+
+
+def pool_of(
+    data: str,
+    prediction: str,
+    id: str | None,
+    features: Sequence[str] | None,
+    scores: Sequence[str] | None,
+    slices: Sequence[str] | None,
+    show: Sequence[str] | None,
+    classes: Sequence[str] | None,
+) -> "Pool":
+    """The pool that the options describe."""
+    from altmas.pool import Pool
+
+    return Pool.from_table(
+        data,
+        prediction=prediction,
+        id=id,
+        features=_one_file_or_columns("--features", features or []),
+        scores=_one_file_or_columns("--scores", scores or []),
+        slices=slices or (),
+        show=(show[0] if len(show) == 1 else show) if show else None,
+        classes=classes or None,
+    )
+
+
+def _one_file_or_columns(option: str, given: Sequence[str]) -> str | list[str] | None:
+    files = [one for one in given if one.endswith(".npy")]
+    if files and len(given) > 1:
+        raise PlanError(f"{option}: give one .npy file or columns, not {', '.join(given)}; nothing was created")
+    return files[0] if files else list(given) or None
+
+
+def pairs(option: str, given: Sequence[str] | None, *, last: bool = True) -> dict[str, str]:
+    """{name: text} of repeated NAME=TEXT options; the last = separates (metric names may hold one) or the first."""
+    found = {}
+    for one in given or ():
+        name, separator, value = one.rpartition("=") if last else one.partition("=")
+        if not (separator and name.strip() and value.strip()):
+            raise PlanError(f'{option} {one!r} was not understood; write "name=value"')
+        found[name.strip()] = value.strip()
+    return found
+
+
+def numbers(option: str, given: Sequence[str] | None) -> dict[str, float]:
+    """{name: number} of repeated NAME=NUMBER options."""
+    return {name: number(f"{option} {name}", text) for name, text in pairs(option, given).items()}
+
+
+def number(what: str, text: str) -> float:
+    """The number that a text spells; PlanError naming the option if it spells none."""
+    try:
+        return float(text)
+    except ValueError:
+        raise PlanError(f"{what}: {text!r} is not a number") from None

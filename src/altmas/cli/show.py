@@ -1,0 +1,143 @@
+"""What the commands print: sentences, tables, JSON; in colour only where a terminal wants it."""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from altmas.estimates import Estimate
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that could make a terminal do something."""
+
+_quiet = False
+
+
+def be_quiet(wanted: bool) -> None:
+    """From now on: no progress, no hints."""
+    global _quiet
+    _quiet = wanted
+
+
+def quiet() -> bool:
+    """Whether progress and hints are unwanted."""
+    return _quiet
+
+
+def harmless(value: object) -> str:
+    """The text of a value with control characters made visible, so that data cannot drive the terminal."""
+    return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value).replace("\r\n", "\n"))
+
+
+def one_line(item: object) -> str:
+    """What a labeller is shown, on one line."""
+    text = ", ".join(f"{name}: {value}" for name, value in item.items()) if isinstance(item, Mapping) else str(item)
+    return " ".join(text.split())
+
+
+def say(text: str) -> None:
+    """A line on stdout."""
+    typer.echo(harmless(text))
+
+
+def hint(text: str) -> None:
+    """A line on stderr for people, not with --quiet."""
+    if not _quiet:
+        typer.echo(harmless(text), err=True)
+
+
+def error(sentence: str) -> None:
+    """The sentence on stderr."""
+    typer.echo(f"altmas: {harmless(sentence)}", err=True)
+
+
+def as_json(value: Any) -> None:
+    """The value as JSON on stdout; undefined numbers are null."""
+    typer.echo(json.dumps(_plain(value), ensure_ascii=False, indent=2, default=str))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if hasattr(value, "tolist"):  # numpy
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """A rich console; into a file or a pipe it writes lines of any length."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 1000)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()) -> None:
+    """Rows under column names on stdout; the columns in `right` are aligned to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    right = set(right)
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for name in columns:
+        numeric = name in right
+        shown.add_column(name, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(harmless(cell)) for cell in row))
+    console().print(shown)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number, or a dash where there is none."""
+    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def bounds(one: "Estimate") -> str:
+    """The interval of an estimate, or a dash."""
+    return "-" if math.isnan(one.low) else f"[{one.low:.4f}, {one.high:.4f}]"
+
+
+def estimates(found: Sequence["Estimate"]) -> None:
+    """Every metric with its interval and what the labels are worth."""
+    if not found:
+        return
+    level = f"{found[0].confidence * 100:g} % interval"
+    rows = [
+        (
+            one.metric,
+            "undefined" if math.isnan(one.value) else f"{one.value:.4f}",
+            bounds(one),
+            number(one.half_width, 3),
+            str(one.labels),
+            number(one.effective_labels, 0),
+            " ".join(filter(None, [one.interval if one.interval != "none" else "no interval", one.note])),
+        )
+        for one in found
+    ]
+    columns = ("metric", "estimate", level, "±", "labels", "worth", "kind")
+    table(columns, rows, right=("estimate", "±", "labels", "worth"))
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner with the time elapsed on stderr while something without steps runs."""
+    if _quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        progress.add_task(what, total=None)
+        yield

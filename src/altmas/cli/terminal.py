@@ -1,0 +1,217 @@
+"""Labelling in the terminal: one item at a time, one key for each class, everything saved at once.
+
+Blind as on the page: no prediction, score, id or other people's vote unless it is asked for, and that is logged.
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
+
+from altmas.cli.keyboard import END, ESCAPE, Keyboard
+from altmas.cli.show import harmless
+from altmas.errors import AltmasError
+from altmas.naming import Name
+from altmas.suggest import near
+from altmas.web.keys import COMMANDS, class_keys
+
+if TYPE_CHECKING:
+    from altmas.session import Query, Session
+
+AHEAD = 4
+"""Items that are drawn while the labeller looks at one."""
+
+SHADES = " ░▒▓█"
+LARGEST_PICTURE = 48
+
+
+class TerminalLabeller:
+    """Shows what the session asks and tells it what the keyboard says, until there is nothing left or q is pressed."""
+
+    def __init__(self, session: "Session", annotator: str | None, keyboard: Keyboard, console: Console) -> None:
+        self.session, self.annotator = session, annotator
+        self.keyboard, self.console = keyboard, console
+        self.keys = class_keys(session.pool.classes)
+        self.label_of = {key: name for key, name in zip(self.keys, session.pool.classes, strict=True) if key}
+        self.quit = "" if "q" in self.label_of else "q"
+        self.told = 0
+        self._note = ""
+        self._thinker: threading.Thread | None = None
+
+    def run(self) -> str:
+        """Label until the end; why it ended."""
+        try:
+            while queries := self._next():
+                if not self._label(queries[0]):
+                    return "stopped; everything told is saved"
+            return self.session.should_stop().reason
+        finally:
+            if self.annotator is not None:
+                self.session.release(self.annotator)
+            if self._thinker is not None and self._thinker.is_alive():
+                with self.console.status("finishing the choice of items under way"):
+                    self._thinker.join()
+
+    # ------------------------------------------------------------ one item
+
+    def _next(self) -> "list[Query]":
+        if ready := self.session.ask(1, self.annotator, draw=False):
+            return ready
+        with self.console.status("choosing the next item"):
+            return self.session.ask(1, self.annotator)
+
+    def _label(self, query: "Query") -> bool:
+        """Show an item and do what is asked until it is settled; False to end."""
+        self._draw_ahead()
+        self._show(query)
+        since = time.monotonic()
+        while True:
+            key = self.keyboard.key()
+            if key in (END, ESCAPE) or (self.quit and key == self.quit):
+                return False
+            seconds = time.monotonic() - since
+            label = self.label_of.get(key)
+            if label is not None or (key == "/" and (label := self._typed()) is not None):
+                self._tell(query, label, seconds)
+                return True
+            if self._settled(query, COMMANDS.get(key, ""), seconds):
+                return True
+            if key == "?":
+                self.console.print(self._key_list(), soft_wrap=True)
+
+    def _settled(self, query: "Query", command: str, seconds: float) -> bool:
+        """Carry out a command; whether another item is to be shown."""
+        match command:
+            case "unsure":
+                self._skip(query, "", "unsure", seconds)
+            case "skip":
+                self._skip(query, self.keyboard.line("why can it not be labelled? "), "skip", seconds)
+            case "undo":
+                return self._undo()
+            case "note":
+                self._note = self.keyboard.line("note: ").strip()
+                return False
+            case "reveal":
+                self.session.reveal(query.id, self.annotator)
+                predicted = self.session.pool.classes[self.session.pool.predictions[query.index]]
+                self._say(f"the model says {predicted}; that you looked is recorded", "yellow")
+                return False
+            case "instructions":
+                self._say(self.session.plan.instructions or "no instructions were given")
+                return False
+            case "definitions":
+                for name, text in self.session.plan.definitions.items() or {"": "no definitions were given"}.items():
+                    self._say(f"{name}: {text}" if name else text)
+                return False
+            case _:
+                return False
+        return True
+
+    def _tell(self, query: "Query", label: Name, seconds: float) -> None:
+        self.session.tell(query.id, label, self.annotator, seconds, self._note)
+        self.told, self._note = self.told + 1, ""
+        self._say(f"{label} · saved {time.strftime('%H:%M:%S')}", "green")
+
+    def _skip(self, query: "Query", reason: str, kind: str, seconds: float) -> None:
+        reason = "; ".join(filter(None, [reason.strip(), self._note]))
+        self.session.skip(query.id, reason, self.annotator, kind=kind, seconds=seconds)
+        self._note = ""
+        self._say(f"{'unsure' if kind == 'unsure' else 'skipped'} · saved {time.strftime('%H:%M:%S')}", "green")
+
+    def _undo(self) -> bool:
+        undone = self.session.undo(self.annotator)
+        if undone is None:
+            self._say("nothing to undo")
+            return False
+        self._say(f"taken back: {undone.label if undone.kind == 'label' else undone.kind}", "yellow")
+        return True
+
+    def _typed(self) -> Name | None:
+        """The class whose name, or its beginning, is typed; None if that is not one class."""
+        typed = self.keyboard.line("class: ").strip()
+        names = self.session.pool.classes
+        exact = [name for name in names if str(name) == typed]
+        found = exact or [name for name in names if typed and str(name).lower().startswith(typed.lower())]
+        if len(found) == 1:
+            return found[0]
+        if typed:
+            several = ", ".join(map(str, found[:8]))
+            self._say(f"several begin so: {several}" if found else f"no class is called {typed!r}{near(typed, names)}")
+        return None
+
+    # ------------------------------------------------------------ what is seen
+
+    def _show(self, query: "Query") -> None:
+        self.console.print()
+        self.console.print(Rule(Text(self._header()), style="dim", align="left"))
+        self.console.print(Padding(_picture(query.item) or Text(_text(query)), (1, 2)))
+        self.console.print(self._key_list(), soft_wrap=True)
+
+    def _header(self) -> str:
+        now = self.session.status()
+        parts = [self.annotator] if self.annotator else []
+        parts.append(f"{now.labels} of {now.budget} labels" if now.budget else f"{now.labels} labels")
+        if now.seconds_per_label == now.seconds_per_label:  # not nan
+            parts.append(f"{now.seconds_per_label:.0f} s each")
+            if now.budget:
+                minutes = (now.budget - now.labels) * now.seconds_per_label / 60
+                parts.append(f"about {max(1, round(minutes))} min left")
+        return " · ".join(parts)
+
+    def _key_list(self) -> Text:
+        """Every key and what it does; on each item."""
+        shown = Text()
+        for key, name in zip(self.keys, self.session.pool.classes, strict=True):
+            if key:
+                shown.append(f"[{key}]", "bold cyan").append(f" {harmless(name)}  ")
+        if "" in self.keys:
+            shown.append("[/]", "bold cyan").append(" type any other class  ")
+        shown.append("\n")
+        hidden = {"instructions": not self.session.plan.instructions, "definitions": not self.session.plan.definitions}
+        for key, name in COMMANDS.items():
+            if not hidden.get(name, False):
+                shown.append(f"[{key}]", "cyan").append(f" {name}  ", "dim")
+        shown.append(f"[{self.quit or 'Esc'}]", "cyan").append(" quit", "dim")
+        return shown
+
+    def _say(self, text: str, style: str = "") -> None:
+        self.console.print(Text(f"  {harmless(text)}", style))
+
+    # ------------------------------------------------------------ no waiting
+
+    def _draw_ahead(self) -> None:
+        """Let the method choose further items in the background while this one is looked at."""
+        if self._thinker is None or not self._thinker.is_alive():
+            self._thinker = threading.Thread(target=self._prefetch, daemon=True)
+            self._thinker.start()
+
+    def _prefetch(self) -> None:
+        try:
+            self.session.prefetch(AHEAD)
+        except AltmasError:
+            pass  # asking for the next item meets the same failure and says it
+
+
+def _text(query: "Query") -> str:
+    """An item as text; its id only where there is nothing else to recognise it by."""
+    if query.item is None:
+        return harmless(query.id)
+    if isinstance(query.item, Mapping):
+        return "\n".join(f"{harmless(name)}: {harmless(value)}" for name, value in query.item.items())
+    return harmless(query.item)
+
+
+def _picture(item: object) -> Text | None:
+    """A small grey image in shades of the text colour; None for anything else."""
+    if not (isinstance(item, np.ndarray) and item.ndim == 2 and 0 < max(item.shape) <= LARGEST_PICTURE):
+        return None
+    low, high = float(item.min()), float(item.max())
+    levels = (item - low) / (high - low or 1.0) * (len(SHADES) - 1)
+    lines = ("".join(2 * SHADES[round(float(level))] for level in row) for row in levels)
+    return Text("\n".join(lines))

@@ -1,0 +1,115 @@
+"""What this installation and a session file look like from inside, and what is wrong with them."""
+
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from altmas import compute
+from altmas.errors import AltmasError
+
+PACKAGES = (
+    "altmas numpy scipy scikit-learn jax jaxlib optax narwhals pyarrow joblib threadpoolctl bayesian-optimization "
+    "typer rich fastapi uvicorn jinja2 plotly"
+).split()
+LITTLE = 500 * 2**20
+"""Bytes of free disk below which a warning is due."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was looked at; ok is False where it needs attention."""
+
+    what: str
+    found: str
+    ok: bool = True
+
+
+def examine(session: Path | None = None) -> list[Finding]:
+    """Findings about the installation, and about a session file if one is given."""
+    found = [*_installation(), *_jax(), *_disk("disk, here", Path.cwd())]
+    return found if session is None else [*found, *_session(session)]
+
+
+def _installation() -> Iterator[Finding]:
+    yield Finding("python", f"{platform.python_version()} ({sys.executable})")
+    yield Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores")
+    for name in PACKAGES:
+        try:
+            yield Finding(name, version(name))
+        except PackageNotFoundError:
+            yield Finding(name, "not installed", ok=False)
+    yield Finding("threads", f"{compute.threads()} (set ALTMAS_THREADS to change)")
+
+
+def _jax() -> Iterator[Finding]:
+    try:
+        jax = compute.jax()
+        devices = ", ".join(str(device) for device in jax.devices())
+    except Exception as cause:  # whatever a broken installation raises is the finding
+        yield Finding("jax device", f"{type(cause).__name__}: {cause}", ok=False)
+        return
+    yield Finding("jax device", devices)
+    folder = jax.config.jax_compilation_cache_dir
+    if not folder:
+        yield Finding("compilation cache", "none: the cache folder cannot be written, programs are compiled each time")
+        return
+    files = [one for one in Path(folder).iterdir() if one.is_file()] if Path(folder).is_dir() else []
+    size = sum(one.stat().st_size for one in files) / 2**20
+    yield Finding("compilation cache", f"{folder}, {len(files)} files, {size:.1f} MB")
+
+
+def _disk(what: str, place: Path) -> Iterator[Finding]:
+    free = shutil.disk_usage(place).free
+    yield Finding(what, f"{free / 2**30:.1f} GB free at {place}", ok=free > LITTLE)
+
+
+def _session(path: Path) -> Iterator[Finding]:
+    """The file as SQLite sees it, its log, its leases, and whether its pool is still the same."""
+    from altmas.session import Session
+    from altmas.store import SCHEMA_VERSION, LabelStore
+
+    try:
+        store = LabelStore.open(path, read_only=True)
+    except AltmasError as error:
+        yield Finding("session", str(error), ok=False)
+        return
+    try:
+        integrity = store.integrity()
+        yield Finding("integrity check", integrity, ok=integrity == "ok")
+        yield Finding("file format", f"{SCHEMA_VERSION}, the newest that this altmas knows")
+        events = store.events()
+        yield Finding("event log", f"{len(events):,} events, each matches its hash; the last: {events[-1].hash}")
+        leases = store.leases(time.time())
+        yield Finding("leases", _leases(leases.values()))
+    except AltmasError as error:
+        yield Finding("event log", str(error), ok=False)
+    finally:
+        store.close()
+    yield from _disk("disk, session", path.absolute().parent)
+    writable = os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
+    yield Finding("writable", "yes" if writable else "no: the file or its folder is read-only", ok=writable)
+    try:
+        with Session.open(path, read_only=True) as session:
+            now = session.status()
+            yield Finding("pool", f"{len(session.pool):,} points, the same as when the session was made")
+            yield Finding("labels", f"{now.labels:,}, method {now.method}")
+    except AltmasError as error:
+        yield Finding("pool", str(error), ok=False)
+
+
+def _leases(held: Iterable[tuple[str, float]]) -> str:
+    """Who holds how many points until when."""
+    people: dict[str, list[float]] = {}
+    for holder, until in held:
+        people.setdefault(holder, []).append(until)
+    ends = {name: datetime.fromtimestamp(max(until)) for name, until in people.items()}
+    return (
+        "; ".join(f"{name}: {len(people[name])} until {end:%Y-%m-%d %H:%M:%S}" for name, end in ends.items()) or "none"
+    )

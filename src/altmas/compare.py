@@ -43,7 +43,7 @@ class Difference:
     first, second  both values from the same weighted labels
     value          second - first; nan where undefined
     low, high      its interval; nan where there is none
-    verdict        "better" | "worse" | "equal" (everything is labelled) | "undecided": the second model, seen from the first
+    verdict        on the second model: "better" | "worse" | "equal" (if everything is labelled) | "undecided"
     labels         how many labels it rests on;  disagreements  how many of those points the models call differently
     """
 

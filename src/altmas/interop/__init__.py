@@ -1,0 +1,140 @@
+"""Files in and out: the next items for people who label elsewhere, and their labels back.
+
+Formats: "csv", "jsonl", "parquet" (plain.py) and "label-studio" (label_studio.py). Points are matched by id, never by
+order; a file is taken in whole or not at all.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from altmas.errors import FileError
+from altmas.interop import label_studio, plain
+from altmas.interop.replies import COLUMNS, ImportResult, labelled_rows, news_in
+from altmas.suggest import listing, near
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+__all__ = ["FORMATS", "ExportResult", "ImportResult", "export_items", "export_labels", "import_labels"]
+
+FORMATS = ("csv", "jsonl", "parquet", "label-studio")
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".json": "label-studio",
+}
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """What an export wrote: so many points or answers, and for Label Studio the labelling config beside the tasks."""
+
+    path: Path
+    format: str
+    count: int
+    config: Path | None = None
+
+    def __str__(self) -> str:
+        beside = f", labelling config in {self.config.name}" if self.config else ""
+        return f"{self.path.name}: {self.count} written{beside}"
+
+
+def export_items(
+    session: "Session", path: str | os.PathLike[str], n: int, format: str | None = None, *, blind: bool = True
+) -> ExportResult:
+    """Write the next n points to label as a file; they stay the same until something is told.
+
+    Blind by default: without the model's prediction. With blind=False it is in the file, and a reveal is logged for
+    every point.
+    """
+    place = Path(path)
+    kind = format_of(place, format, reading=False)
+    queries = session.ask(n)
+    rows = [query.index for query in queries]
+    config = None
+    if not blind:
+        for query in queries:
+            session.reveal(query.id)
+    if kind == "label-studio":
+        config = label_studio.write_tasks(place, session.pool, rows, session.plan, blind=blind)
+    else:
+        written, columns = _item_rows(session, rows, blind=blind)
+        plain.write_rows(place, kind, written, columns)
+    return ExportResult(place, kind, len(rows), config)
+
+
+def export_labels(session: "Session", path: str | os.PathLike[str], format: str | None = None) -> ExportResult:
+    """Write every answer that holds now: who said what about which point, when, and how long it took."""
+    place = Path(path)
+    kind = format_of(place, format, reading=False)
+    if kind == "label-studio":
+        raise FileError(f"labels are exported as csv, jsonl or parquet, not as {kind}; {place} was not written")
+    rows = labelled_rows(session)
+    plain.write_rows(place, kind, rows, COLUMNS)
+    return ExportResult(place, kind, len(rows))
+
+
+def import_labels(session: "Session", path: str | os.PathLike[str], format: str | None = None) -> ImportResult:
+    """Record the labels of a file, all or none; what was recorded.
+
+    Raises UnknownPoint, UnknownLabel (with the near match, the point and the row) or FileError; then nothing is.
+    """
+    place = Path(path)
+    kind = format_of(place, format, reading=True)
+    if kind == "label-studio":
+        replies, blank, kind = label_studio.read_replies(place)
+    else:
+        replies, blank = plain.read_replies(place, kind)
+    news, counts = news_in(replies, session)
+    session.answer(one.answer() for one in news if one.kind != "adjudication")
+    for one in news:
+        if one.kind == "adjudication":
+            session.adjudicate(one.id, one.label, one.annotator, one.reason)
+    return ImportResult(place, kind, **counts, blank=blank)
+
+
+def format_of(path: Path, format: str | None, *, reading: bool) -> str:
+    """The format asked for, or the one that the file's name or its first bytes show."""
+    if format is not None:
+        if format not in FORMATS:
+            raise FileError(f"format {format!r} does not exist{near(format, FORMATS)}; expected {listing(FORMATS)}")
+        return format
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind is None and reading:
+        kind = _sniffed(plain.read_bytes(path))
+    if kind is None:
+        known = ", ".join(SUFFIXES)
+        raise FileError(f"{path}: its name does not tell the format; expected one of {known}, or format=...")
+    return kind
+
+
+def _sniffed(content: bytes) -> str:
+    head = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    return "parquet" if content[:4] == b"PAR1" else {b"[": "label-studio", b"{": "jsonl"}.get(head, "csv")
+
+
+def _item_rows(session: "Session", rows: list[int], *, blind: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    """The points as rows of a plain file: id, what is shown, then the columns to fill in."""
+    pool, written = session.pool, []
+    taken = {*COLUMNS, "prediction", "score"}
+    for row in rows:
+        shown = {} if pool.items is None else label_studio.shown_data(pool, row)
+        table = shown.pop(label_studio.ROW, {})
+        cells = {f"item.{name}" if str(name).lower() in taken else str(name): value for name, value in table.items()}
+        own: dict[str, Any] = {"id": pool.ids[row], **shown, **cells}
+        if not blind:
+            code = int(pool.predictions[row])
+            own["prediction"] = str(pool.classes[code])
+            if pool.scores is not None:
+                own["score"] = float(pool.scores[row, code])
+        written.append(own)
+    columns = list(dict.fromkeys(name for row in written for name in row)) or ["id"]
+    return written, [*columns, "label", "annotator", "seconds", "created_at"]

@@ -1,0 +1,222 @@
+"""Label Studio: tasks to be labelled there, the labelling config that goes with them, and its exports back.
+
+A task carries the point's id as `data.altmas_id`; Label Studio's own task numbers and the order of tasks mean nothing.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from altmas.errors import FileError
+from altmas.interop.plain import parsed, read_text, write_whole
+from altmas.interop.replies import Reply, scalar, seconds_of, text
+from altmas.naming import is_missing
+from altmas.plan import Plan
+from altmas.pool import Pool
+from altmas.suggest import listing
+
+KEYS = "123456789qwertyuiopasdfghjkl"
+"""Hotkeys of the classes, in their order."""
+
+TEXT, IMAGE, ROW = "text", "image", "row"
+
+
+# ---------------------------------------------------------------- tasks
+
+
+def write_tasks(path: Path, pool: Pool, rows: Sequence[int], plan: Plan, *, blind: bool) -> Path:
+    """Write the tasks of these points and the labelling config beside them; where the config is."""
+    tasks = [task_of(pool, row, blind=blind) for row in rows]
+    write_whole(path, (json.dumps(tasks, ensure_ascii=False, indent=1) + "\n").encode())
+    beside = path.with_name(path.stem + ".config.xml")
+    shown = {name for task in tasks for name in task["data"]} - {"altmas_id"}
+    write_whole(beside, labelling_config(pool, sorted(shown), plan).encode())
+    return beside
+
+
+def task_of(pool: Pool, row: int, *, blind: bool = True) -> dict[str, Any]:
+    """One task; the model's prediction is in it only when not blind."""
+    task: dict[str, Any] = {"data": {"altmas_id": pool.ids[row], **shown_data(pool, row)}}
+    if not blind:
+        code = int(pool.predictions[row])
+        choice = {"value": {"choices": [str(pool.classes[code])]}, "type": "choices"}
+        prediction: dict[str, Any] = {"model_version": "model under test"}
+        if pool.scores is not None:
+            prediction["score"] = float(pool.scores[row, code])
+        task["predictions"] = [{**prediction, "result": [{"from_name": "label", "to_name": "item", **choice}]}]
+    return task
+
+
+def shown_data(pool: Pool, row: int) -> dict[str, Any]:
+    """What the labeller sees, by kind: {"text": ...}, {"image": ...}, {"row": {...}}, or the id without items."""
+    from altmas.web.images import looks_like_image  # here, because the page's package loads a web server
+
+    item = None if pool.items is None else pool.items[row]
+    if item is None:
+        return {TEXT: str(pool.ids[row])}
+    if looks_like_image(item):
+        return {IMAGE: address_of(item, pool, row)}
+    if isinstance(item, Mapping):
+        pictures = [name for name, value in item.items() if looks_like_image(value)]
+        data = {
+            IMAGE if n == 0 else f"{IMAGE}_{n + 1}": address_of(item[name], pool, row)
+            for n, name in enumerate(pictures)
+        }
+        rest = {str(name): _json(value) for name, value in item.items() if name not in pictures}
+        return data | ({ROW: rest} if rest or not data else {})
+    return {TEXT: item if isinstance(item, str) else str(_json(item))}
+
+
+def address_of(picture: Any, pool: Pool, row: int) -> str:
+    """Paths and addresses as they are; pictures in memory as data: addresses."""
+    from altmas.web.images import NoImage, pixels_of, png
+
+    if isinstance(picture, Mapping):
+        picture = picture["bytes"] if picture.get("bytes") is not None else picture["path"]
+    if isinstance(picture, str | Path):
+        return str(picture)
+    try:
+        content = picture if isinstance(picture, bytes) else png(pixels_of(picture))
+    except NoImage as cause:
+        raise FileError(f"point {pool.ids[row]!r}: {cause}; nothing was written") from cause
+    return "data:image/png;base64," + base64.b64encode(content).decode()
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+# ---------------------------------------------------------------- labelling config
+
+
+def labelling_config(pool: Pool, shown: Sequence[str], plan: Plan) -> str:
+    """The XML that Label Studio needs to show these tasks: one choice for each class, with its key."""
+    lines = ["<View>"]
+    if plan.instructions:
+        lines.append(f'  <Header value={_attribute(plan.instructions)} size="5"/>')
+    for number, name in enumerate(shown or [TEXT]):
+        tag = "Table" if name == ROW else "Image" if name.startswith(IMAGE) else "Text"
+        known_as = "item" if number == 0 else f"item_{number + 1}"
+        lines.append(f'  <{tag} name="{known_as}" value="${name}"/>')
+    lines.append('  <Choices name="label" toName="item" choice="single" required="true" showInline="true">')
+    for code, known in enumerate(map(str, pool.classes)):
+        hint = plan.definitions.get(known, "")
+        key = f' hotkey="{KEYS[code]}"' if code < len(KEYS) else ""
+        lines.append(f"    <Choice value={_attribute(known)}{key}{f' hint={_attribute(hint)}' if hint else ''}/>")
+    return "\n".join([*lines, "  </Choices>", "</View>", ""])
+
+
+def _attribute(value: str) -> str:
+    return quoteattr(value, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+
+
+# ---------------------------------------------------------------- exports
+
+
+def read_replies(path: Path) -> tuple[list[Reply], int, str]:
+    """(replies, tasks without one, "label-studio" or "label-studio-min") of a JSON or JSON_MIN export."""
+    tasks = parsed(read_text(path), str(path))
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise FileError(
+            f"{path} is no Label Studio export: expected a list of tasks, found {type(tasks).__name__}; "
+            "for one object on each line call it .jsonl; nothing was recorded"
+        )
+    whole = any("annotations" in task or isinstance(task.get("data"), dict) for task in tasks)
+    read = _of_task if whole else _of_record
+    found = [read(task, f"{path}, task {number}") for number, task in enumerate(tasks, start=1)]
+    replies = [reply for one in found for reply in one]
+    return replies, sum(not one for one in found), "label-studio" if whole else "label-studio-min"
+
+
+def _id_of(data: Any, where: str) -> object:
+    if not isinstance(data, dict) or is_missing(data.get("altmas_id")):
+        keys = listing(data) if isinstance(data, dict) else "none"
+        raise FileError(
+            f"{where} has no altmas_id (data: {keys}); only tasks that altmas exported can be matched, since task "
+            "numbers and order mean nothing; nothing was recorded"
+        )
+    return scalar(data["altmas_id"], where, "altmas_id")
+
+
+def _of_task(task: Mapping[str, Any], where: str) -> list[Reply]:
+    """The replies of one task of a JSON export: the one marked as ground truth first, then by time."""
+    id = _id_of(task.get("data"), where)
+    annotations = task.get("annotations") or []
+    if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
+        raise FileError(f"{where}: its annotations are no list of objects; nothing was recorded")
+    in_order = sorted(annotations, key=lambda one: (one.get("ground_truth") is not True, str(one.get("created_at"))))
+    return [_of_annotation(id, one, f"{where} ({id!r})") for one in in_order]
+
+
+def _of_annotation(id: object, annotation: Mapping[str, Any], where: str) -> Reply:
+    skipped = bool(annotation.get("was_cancelled") or annotation.get("skipped"))
+    label = None if skipped else _choice(annotation.get("result"), where)
+    return Reply(
+        id=id,
+        label=label,
+        annotator=_annotator(annotation.get("completed_by"), where),
+        seconds=seconds_of(annotation.get("lead_time"), where),
+        created_at=text(annotation.get("created_at"), where, "created_at") or None,
+        kind="skip" if label is None else "label",
+        reason="" if label is not None else "skipped in Label Studio" if skipped else "submitted without a choice",
+        where=where,
+    )
+
+
+def _choice(result: Any, where: str) -> object:
+    """The one class chosen, None if there is none; FileError if there are several."""
+    if result is not None and (not isinstance(result, list) or not all(isinstance(one, dict) for one in result)):
+        raise FileError(f"{where}: its result is no list of objects; nothing was recorded")
+    chosen: list[Any] = []
+    for one in result or []:
+        if one.get("type") == "choices":
+            value = one.get("value")
+            choices = value.get("choices") if isinstance(value, dict) else None
+            if not isinstance(choices, list):
+                raise FileError(f"{where}: a result of type choices has no list of choices; nothing was recorded")
+            chosen += choices
+    return _only(chosen, where)
+
+
+def _only(chosen: Sequence[Any], where: str) -> object:
+    if len(chosen) > 1:
+        raise FileError(
+            f"{where}: {len(chosen)} classes are chosen ({listing(chosen)}), expected one; nothing was recorded"
+        )
+    return scalar(chosen[0], where, "label") if chosen and not is_missing(chosen[0]) else None
+
+
+def _of_record(record: Mapping[str, Any], where: str) -> list[Reply]:
+    """The reply of one record of a JSON_MIN export, which leaves out skips."""
+    id = _id_of(record, where)
+    chosen = record.get("label")
+    if isinstance(chosen, dict):
+        chosen = chosen.get("choices")
+    label = _only(chosen, where) if isinstance(chosen, list) else chosen
+    if is_missing(label):
+        return []
+    return [
+        Reply(
+            id=id,
+            label=scalar(label, where, "label"),
+            annotator=_annotator(record.get("annotator"), where),
+            seconds=seconds_of(record.get("lead_time"), where),
+            created_at=text(record.get("created_at"), where, "created_at") or None,
+            where=f"{where} ({id!r})",
+        )
+    ]
+
+
+def _annotator(who: Any, where: str) -> str | None:
+    """The e-mail address of an annotator where it is given, else the number."""
+    if isinstance(who, Mapping):
+        names: Iterable[Any] = (who.get("email"), who.get("username"), who.get("id"))
+        who = next((name for name in names if not is_missing(name)), None)
+    return text(who, where, "annotator").strip() or None

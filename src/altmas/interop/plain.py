@@ -1,0 +1,209 @@
+"""Plain files of labels and of items: CSV, JSONL and Parquet, with the columns `id,label,annotator,seconds,created_at`.
+
+Everything in a CSV is text: "007" stays "007". A row without a label is a point that nobody has labelled yet.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from altmas.errors import FileError
+from altmas.interop.replies import COLUMNS, Reply, reply_of
+from altmas.suggest import listing, near
+
+DELIMITERS = ",;\t"
+ALSO = {"altmas_id": "id", "lead_time": "seconds"}
+"""Columns of Label Studio's CSV export that mean the same; its own `id` numbers tasks and is not ours."""
+
+FIELD_LIMIT = 2**31 - 1
+"""Characters in one cell; the csv module would stop at 131,072, and texts are longer."""
+
+Rows = Iterable[tuple[str, dict[str, Any]]]
+
+
+def read_replies(path: Path, format: str) -> tuple[list[Reply], int]:
+    """(replies, number of rows without one) of a plain file; FileError names the row that cannot be read."""
+    read = {"csv": _csv_rows, "jsonl": _jsonl_rows, "parquet": _parquet_rows}[format]
+    found = [reply_of(row, f"{path}, {where}") for where, row in read(path)]
+    return [one for one in found if one is not None], sum(one is None for one in found)
+
+
+def write_rows(path: Path, format: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """The rows as a file, replaced as a whole: a reader never sees half of it."""
+    if format == "parquet":
+        content = _parquet(rows, columns)
+    elif format == "jsonl":
+        lines = (json.dumps({name: row.get(name) for name in columns}, ensure_ascii=False) for row in rows)
+        content = "".join(line + "\n" for line in lines).encode()
+    else:
+        content = _csv(rows, columns)
+    write_whole(path, content)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a finished file in its place; FileError if that cannot be done."""
+    draft = path.with_name(f".{path.name}.new")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError as cause:
+        draft.unlink(missing_ok=True)
+        raise FileError(f"{path} cannot be written: {cause.strerror}") from cause
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file; FileError if it is missing, empty, a folder or a workbook."""
+    try:
+        content = path.read_bytes()
+    except OSError as cause:
+        raise FileError(f"{path} cannot be read: {cause.strerror}; nothing was recorded") from cause
+    if not content.strip():
+        raise FileError(f"{path} is empty; nothing was recorded")
+    if content[:4] == b"PK\x03\x04" or content[:4] == b"\xd0\xcf\x11\xe0":
+        raise FileError(
+            f"{path} is a workbook or an archive, not a text file; save the sheet as 'CSV UTF-8' and import that; "
+            "nothing was recorded"
+        )
+    return content
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8, or in UTF-16 with its mark; FileError names the byte that is neither."""
+    content = read_bytes(path)
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as cause:
+        raise FileError(
+            f"{path} is not UTF-8 text (byte {cause.start}); save it as 'CSV UTF-8' or with the encoding UTF-8; "
+            "nothing was recorded"
+        ) from cause
+
+
+# ---------------------------------------------------------------- CSV
+
+
+def _csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow(["" if row.get(name) is None else row[name] for name in columns])
+    return ("\ufeff" + buffer.getvalue()).encode()  # the mark tells spreadsheets that this is UTF-8
+
+
+def _csv_rows(path: Path) -> Rows:
+    written = read_text(path)
+    delimiter = _delimiter(written)
+    limit = csv.field_size_limit(FIELD_LIMIT)
+    try:
+        records = list(csv.reader(io.StringIO(written, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as cause:
+        raise FileError(f"{path} is no proper CSV: {cause}; nothing was recorded") from cause
+    finally:
+        csv.field_size_limit(limit)
+    header = _header(path, records[0])
+    for number, cells in enumerate(records[1:], start=2):  # the header is row 1, as spreadsheets count
+        if not any(cells):
+            continue
+        if len(cells) != len(header):
+            raise FileError(
+                f"{path}, row {number}: {len(cells)} cells under {len(header)} columns (is a quotation mark or a "
+                "delimiter missing?); nothing was recorded"
+            )
+        yield f"row {number}", {name: cell for name, cell in zip(header, cells, strict=True) if name in COLUMNS}
+
+
+def _delimiter(written: str) -> str:
+    """The delimiter that the first line shows: spreadsheets write semicolons or tabs in some countries."""
+    first = written.split("\n", 1)[0]
+    return max(DELIMITERS, key=first.count)
+
+
+def _header(path: Path, cells: Sequence[str]) -> list[str]:
+    names = [cell.strip().lower() for cell in cells]
+    if "altmas_id" in names:
+        names = ["task" if name == "id" else name for name in names]
+    names = [ALSO.get(name, name) for name in names]
+    for wanted in ("id", "label"):
+        if wanted not in names:
+            hint = near(wanted, names)
+            raise FileError(
+                f"{path} has no column {wanted!r}{hint} (columns: {listing(cells)}); expected at least id and label; "
+                "nothing was recorded"
+            )
+    for name in COLUMNS:
+        if names.count(name) > 1:
+            raise FileError(f"{path} has {names.count(name)} columns that mean {name!r}; nothing was recorded")
+    return names
+
+
+# ---------------------------------------------------------------- JSONL
+
+
+def _jsonl_rows(path: Path) -> Rows:
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        row = parsed(line, f"{path}, line {number}")
+        if not isinstance(row, dict):
+            raise FileError(
+                f'{path}, line {number}: expected an object such as {{"id": ..., "label": ...}}; nothing was recorded'
+            )
+        if "id" not in row and "altmas_id" not in row:
+            raise FileError(f'{path}, line {number}: it has no "id" (keys: {listing(row)}); nothing was recorded')
+        if "altmas_id" in row:
+            row.pop("id", None)
+        yield f"line {number}", {ALSO.get(str(name), str(name)): value for name, value in row.items()}
+
+
+def parsed(written: str, where: str) -> Any:
+    """The value of a JSON text; FileError with the place of the fault."""
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError) as cause:
+        said = getattr(cause, "msg", "it is nested too deeply" if isinstance(cause, RecursionError) else str(cause))
+        line = getattr(cause, "lineno", 0)
+        place = f" (line {line}, column {getattr(cause, 'colno', 0)})" if line else ""
+        raise FileError(f"{where}: no proper JSON: {said}{place}; nothing was recorded") from cause
+
+
+# ---------------------------------------------------------------- Parquet
+
+
+def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
+    arrays = {name: _column([row.get(name) for row in rows], number=name == "seconds") for name in columns}
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(pa.table(arrays), sink)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _column(values: Sequence[Any], *, number: bool) -> pa.Array:
+    if number:
+        return pa.array(values, pa.float64())
+    if all(value is None or isinstance(value, str) for value in values):
+        return pa.array(values, pa.string())
+    try:
+        return pa.array(values)
+    except pa.ArrowException:
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    content = read_bytes(path)
+    try:
+        table = pyarrow.parquet.read_table(io.BytesIO(content))
+        header = _header(path, table.column_names)
+        rows = table.rename_columns(header).select([name for name in header if name in COLUMNS]).to_pylist()
+    except FileError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, TypeError, MemoryError) as cause:
+        said = " ".join(str(cause).split())[:200]
+        raise FileError(f"{path} is no proper Parquet file: {said}; nothing was recorded") from cause
+    yield from ((f"row {number}", row) for number, row in enumerate(rows, start=1))

@@ -1,0 +1,252 @@
+"""What files say about points: replies, each with the place it was read from, and their way into a session.
+
+Replies are checked one and all before the first is written, so a file is taken in whole or not at all.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from altmas.answers import Answer
+from altmas.errors import FileError, UnknownPoint
+from altmas.naming import as_whole, is_missing, plain
+from altmas.pool import Name, Pool
+from altmas.suggest import listing, near
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+KINDS = ("label", "skip", "unsure", "adjudication")
+
+COLUMNS = ("id", "label", "annotator", "seconds", "created_at", "kind", "reason")
+"""The columns of a plain file of labels; only `id` and `label` have to be there."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What one annotator said about one point; `where` is the file and the row it stands in."""
+
+    id: object
+    label: object
+    annotator: str | None = None
+    seconds: float | None = None
+    created_at: str | None = None
+    kind: str = "label"
+    reason: str = ""
+    where: str = ""
+
+    def answer(self) -> Answer:
+        """The reply as the session takes it."""
+        said = {"note" if self.kind == "label" else "reason": self.reason}
+        made_at = self.created_at or ""
+        return Answer(self.id, self.label, self.kind, self.annotator, self.seconds, made_at=made_at, **said)
+
+
+@dataclass(frozen=True)
+class ImportResult:
+    """What an import recorded.
+
+    labels     points labelled by an annotator who had not answered there before
+    revisions  answers that replace another one of the same annotator
+    skips      "skip" and "unsure" answers;  rulings  adjudicated labels
+    unchanged  answers that the session had already;  blank  rows without an answer
+    """
+
+    path: Path
+    format: str
+    labels: int = 0
+    revisions: int = 0
+    skips: int = 0
+    rulings: int = 0
+    unchanged: int = 0
+    blank: int = 0
+
+    def __str__(self) -> str:
+        counts = (
+            (self.labels, "label"),
+            (self.revisions, "revision"),
+            (self.skips, "skip"),
+            (self.rulings, "ruling"),
+        )
+        said = [f"{count} {name}{'s' * (count != 1)}" for count, name in counts if count]
+        rest = [f"{self.unchanged} known already"] * bool(self.unchanged) + [f"{self.blank} blank"] * bool(self.blank)
+        return f"{self.path.name}: {', '.join(said) or 'nothing new'}" + (f" ({', '.join(rest)})" if rest else "")
+
+
+# ---------------------------------------------------------------- from raw values
+
+
+def reply_of(row: Mapping[str, Any], where: str) -> Reply | None:
+    """The reply in one row of a plain file, None for a row that was not answered; FileError on a bad value."""
+    id, label = row.get("id"), row.get("label")
+    if is_missing(id):
+        if all(is_missing(value) for value in row.values()):
+            return None
+        raise FileError(f"{where}: the id is missing; nothing was recorded")
+    kind = text(row.get("kind"), where, "kind").strip().lower() or "label"
+    if kind not in KINDS:
+        raise FileError(f"{where}: kind {kind!r} is none of {listing(KINDS)}{near(kind, KINDS)}; nothing was recorded")
+    if is_missing(label):
+        if kind == "label":
+            return None
+        label = None
+    elif kind in ("skip", "unsure"):
+        raise FileError(f"{where}: it has the label {label!r} and is marked {kind!r}; nothing was recorded")
+    if kind == "adjudication" and label is None:
+        raise FileError(f"{where}: an adjudication without a label; nothing was recorded")
+    return Reply(
+        id=scalar(id, where, "id"),
+        label=None if label is None else scalar(label, where, "label"),
+        annotator=text(row.get("annotator"), where, "annotator").strip() or None,
+        seconds=seconds_of(row.get("seconds"), where),
+        created_at=text(row.get("created_at"), where, "created_at") or None,
+        kind=kind,
+        reason=text(row.get("reason"), where, "reason"),
+        where=where,
+    )
+
+
+def scalar(value: object, where: str, what: str) -> object:
+    """A name as a plain value; FileError on lists, objects and texts that cannot be stored."""
+    value = plain(value)
+    if isinstance(value, str):
+        return text(value, where, what)
+    if not isinstance(value, int | float):
+        raise FileError(f"{where}: the {what} {str(value)[:80]!r} is no text and no number; nothing was recorded")
+    return as_whole(value)
+
+
+def text(value: object, where: str, what: str) -> str:
+    """A value as text, "" where it is missing."""
+    value = as_whole(plain(value)) if not isinstance(value, str) else value
+    if value is None or is_missing(value):
+        return ""
+    if isinstance(value, dict | list | tuple):
+        raise FileError(f"{where}: {what} holds {str(value)[:80]!r}; expected a text; nothing was recorded")
+    written = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    if any("\ud800" <= letter <= "\udfff" for letter in written):
+        raise FileError(f"{where}: the {what} holds half a character (a lone surrogate); nothing was recorded")
+    return str(written)
+
+
+def seconds_of(value: object, where: str) -> float | None:
+    """A time in seconds, None where there is none; a decimal comma is understood."""
+    value = plain(value)
+    if value is None or is_missing(value) or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        seconds = float(value.strip().replace(",", ".") if isinstance(value, str) else value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if isinstance(value, bool) or not (math.isfinite(seconds) and seconds >= 0):
+        raise FileError(f"{where}: {str(value)[:80]!r} is no time in seconds; nothing was recorded")
+    return seconds
+
+
+# ---------------------------------------------------------------- into the session
+
+
+def news_in(replies: Iterable[Reply], session: "Session") -> tuple[list[Reply], dict[str, int]]:
+    """The replies that the session does not have yet, and how many there are of each kind.
+
+    Raises UnknownPoint, UnknownLabel or FileError on the first reply that cannot stand, naming its row.
+    """
+    pool, known = session.pool, standing(session)
+    news: list[Reply] = []
+    seen: dict[tuple[str, str | None, bool], Reply] = {}
+    counts = dict.fromkeys(("labels", "revisions", "skips", "rulings", "unchanged"), 0)
+    for one in replies:
+        point = str(pool.ids[row_of(one.id, pool, one.where)])
+        label = None
+        if one.label is not None:
+            label = str(pool.classes[pool.code(one.label, where=f"{one.where}, point {point!r}: ")])
+        key = (point, one.annotator, one.kind == "adjudication")
+        if key in seen:
+            _refuse_second(seen[key], one, point)
+            continue
+        seen[key] = one
+        before = known.get(key)
+        if before is not None and (before["kind"], before["label"]) == (one.kind, label):
+            counts["unchanged"] += 1
+            continue
+        counts[_counted(one.kind, revision=before is not None)] += 1
+        news.append(one)
+    _refuse_rulings_without_votes(news, {point for point, _, ruling in [*known, *seen] if not ruling}, pool)
+    return news, counts
+
+
+def _counted(kind: str, *, revision: bool) -> str:
+    if kind == "adjudication":
+        return "rulings"
+    return "revisions" if revision else "labels" if kind == "label" else "skips"
+
+
+def _refuse_rulings_without_votes(news: Iterable[Reply], voted: set[str], pool: Pool) -> None:
+    for one in news:
+        if one.kind == "adjudication" and str(pool.ids[pool.index(one.id)]) not in voted:
+            raise FileError(f"{one.where}: an adjudication of a point that nobody labelled; nothing was recorded")
+
+
+def _refuse_second(first: Reply, second: Reply, point: str) -> None:
+    """The same answer twice is one answer; two different ones by the same person are refused."""
+    if (first.kind, first.label) != (second.kind, second.label):
+        who = f"by {second.annotator!r}" if second.annotator else "by the same annotator"
+        said = [one.kind if one.label is None else repr(one.label) for one in (first, second)]
+        raise FileError(
+            f"{second.where}: point {point!r} has two answers {who}, {said[0]} ({first.where}) and {said[1]}; "
+            "keep one of them; nothing was recorded"
+        )
+
+
+def row_of(id: object, pool: Pool, where: str) -> int:
+    """The row of the point with this id; UnknownPoint names the file's row and what may have happened."""
+    try:
+        return pool.index(id)
+    except UnknownPoint as cause:
+        hint = _same_number(id, pool)
+        said = str(cause).removesuffix("; nothing was recorded") if not hint else f"id {id!r} is not in this pool"
+        raise UnknownPoint(f"{where}: {said}{hint}; nothing was recorded") from None
+
+
+def _same_number(id: object, pool: Pool) -> str:
+    """A hint where a spreadsheet has turned 007 into 7."""
+    written = str(id)
+    if not written.isdecimal() or len(pool) > 1_000_000:
+        return ""
+    same = [str(known) for known in pool.ids if str(known).lstrip("0") == written.lstrip("0")]
+    if len(same) != 1:
+        return ""
+    return f"; there is {same[0]!r}: a spreadsheet may have changed the zeros at its beginning (keep ids as text)"
+
+
+def standing(session: "Session") -> dict[tuple[str, str | None, bool], dict[str, Any]]:
+    """{(point, annotator, adjudicated): event} of every answer that holds now, in the order first given."""
+    events = list(session.events())
+    undone = {event["refers"] for event in events if event["kind"] == "undo"}
+    found: dict[tuple[str, str | None, bool], dict[str, Any]] = {}
+    for event in events:
+        if event["kind"] in KINDS and event["seq"] not in undone:
+            found[event["point"], event["annotator"], event["kind"] == "adjudication"] = event
+    return found
+
+
+def labelled_rows(session: "Session") -> Sequence[dict[str, Any]]:
+    """Every answer that holds now as a row of a plain file, in the order first given."""
+    pool, rows = session.pool, []
+    for (point, annotator, _), event in standing(session).items():
+        id: Name = pool.ids[pool.index(point)]
+        body = event["body"]
+        rows.append(
+            {
+                "id": id,
+                "label": event["label"],
+                "annotator": annotator,
+                "seconds": event["seconds"],
+                "created_at": body.get("made_at") or event["at"],
+                "kind": event["kind"],
+                "reason": body.get("reason") or body.get("note") or None,
+            }
+        )
+    return rows

@@ -90,17 +90,16 @@ class Features:
 def moments(raw: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(mean, sd) of each column in float64, chunk by chunk; sd 1 where a column is constant."""
     n, columns = raw.shape
-    first = np.asarray(raw[:1], np.float64)[0]  # sums about one row do not cancel when a mean is far from 0
-    total, squares = np.zeros(columns), np.zeros(columns)
+    mean, squares = np.zeros(columns), np.zeros(columns)  # squares of the distances to the mean so far
     step = max(1, CHUNK // columns)
     for start in range(0, n, step):
-        x = np.asarray(raw[start : start + step], np.float64) - first
-        total += x.sum(0)
-        squares += np.einsum("nd,nd->d", x, x)
-    variance = np.maximum(squares / n - (total / n) ** 2, 0.0)
-    size = np.maximum(np.abs(first), np.sqrt(squares / n))
-    constant = np.sqrt(variance) <= 1e-7 * np.maximum(size, 1e-30)
-    return first + total / n, np.where(constant, 1.0, np.sqrt(variance))
+        x = np.array(raw[start : start + step], np.float64)
+        own, count = x.mean(0), len(x)
+        x -= own
+        squares += np.einsum("nd,nd->d", x, x) + (own - mean) ** 2 * start * count / (start + count)
+        mean += (own - mean) * count / (start + count)
+    spread = np.sqrt(squares / n)
+    return mean, np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread)  # no more than rounding
 
 
 _moments: WeakKeyDictionary[Pool, tuple[NDArray[np.float64], NDArray[np.float64]]] = WeakKeyDictionary()

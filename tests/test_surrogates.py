@@ -1,0 +1,242 @@
+"""Surrogates: what every one of them promises, the dropout draws, and what compiles when."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from altmas.compute import threads
+from altmas.features import Features
+from altmas.information import bald
+from altmas.pool import Pool
+from altmas.surrogates import SURROGATES, Ensemble, MCDropout, Training, surrogate_named
+from altmas.surrogates.mlp import train, visits
+
+QUICK = Training(epochs=30)
+
+
+def two_clouds(seed=0, n=120, columns=5, n_classes=3):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    x = rng.normal(size=(n, columns)).astype(np.float32)
+    x[:, 0] += 6 * y
+    return (x - x.mean(0)) / x.std(0), y
+
+
+@pytest.fixture(params=SURROGATES)
+def surrogate(request):
+    return surrogate_named(request.param, 0.3, QUICK)
+
+
+def test_it_learns_what_can_be_learned(surrogate):
+    x, y = two_clouds()
+    fitted = surrogate.fit(x, y, 3, np.random.default_rng(0))
+    unseen, truth = two_clouds(seed=1)
+    assert (fitted.mean(unseen).argmax(1) == truth).mean() > 0.9
+    probs = fitted.draws(10, np.random.default_rng(0))(unseen)
+    assert (probs.mean(0).argmax(1) == truth).mean() > 0.9
+    assert fitted.trained.loss < 0.3
+    assert fitted.trained.steps == 30 * 2
+
+
+def test_its_draws_are_probabilities_of_networks_that_differ(surrogate):
+    x, y = two_clouds()
+    draws = surrogate.fit(x, y, 3, np.random.default_rng(0)).draws(4, np.random.default_rng(0))
+    probs = draws(x)
+    assert probs.shape == (draws.count, 120, 3) and draws.count == 4
+    assert probs.dtype == np.float32
+    assert_allclose(probs.sum(-1), 1, atol=1e-5)
+    assert (np.abs(probs - probs[:1]).max((1, 2))[1:] > 1e-3).all()
+
+
+def test_a_draw_is_the_same_network_on_every_call(surrogate):
+    x, y = two_clouds()
+    draws = surrogate.fit(x, y, 3, np.random.default_rng(0)).draws(6, np.random.default_rng(0))
+    assert_array_equal(draws(x), draws(x))
+    assert_allclose(np.concatenate([draws(x[:50]), draws(x[50:])], axis=1), draws(x), atol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_network(surrogate):
+    x, y = two_clouds()
+    first, again, other = (surrogate.fit(x, y, 3, np.random.default_rng(seed)).mean(x) for seed in (1, 1, 2))
+    assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 1e-4
+
+
+def test_rows_may_come_from_the_pool_as_they_are_needed(surrogate):
+    x, y = two_clouds()
+    pool = Pool(x, y)
+    rows = np.arange(0, 120, 2)
+    lazily = surrogate.fit(Features.of(pool).subset(rows), y[rows], 3, np.random.default_rng(0))
+    eagerly = surrogate.fit(Features.of(pool)[rows], y[rows], 3, np.random.default_rng(0))
+    assert_array_equal(lazily.mean(x), eagerly.mean(x))
+
+
+def test_an_example_without_weight_teaches_nothing(surrogate):
+    x, y = two_clouds()
+    wrong = np.arange(120) % 2 == 0
+    lies = np.where(wrong, (y + 1) % 3, y)
+    fitted = surrogate.fit(x, lies, 3, np.random.default_rng(0), weights=np.where(wrong, 0.0, 1.0))
+    assert (fitted.mean(x).argmax(1) == y).mean() > 0.9
+
+
+def test_one_example_is_enough_to_train(surrogate):
+    fitted = surrogate.fit(np.ones((1, 2), np.float32), np.array([1]), 2, np.random.default_rng(0))
+    assert fitted.mean(np.ones((1, 2), np.float32))[0, 1] > 0.9
+
+
+def test_without_dropout_the_draws_are_identical_and_tell_nothing():
+    x, y = two_clouds()
+    draws = MCDropout(0.0, QUICK).fit(x, y, 3, np.random.default_rng(0)).draws(5, np.random.default_rng(0))
+    probs = draws(x)
+    assert_array_equal(probs, np.broadcast_to(probs[:1], probs.shape))
+    assert (bald(probs) <= 1e-12).all()
+
+
+def test_dropped_units_are_those_of_the_masked_network():
+    """Draw by draw against the whole network with its masks written out (A.4)."""
+    x, y = two_clouds()
+    network = MCDropout(0.4, QUICK).fit(x, y, 3, np.random.default_rng(0))
+    probs = network.draws(5, np.random.default_rng(7))(x)
+    masks = (np.random.default_rng(7).random((5, 2, 256)) < 0.6) / 0.6
+    w = network.trained.weights
+    for found, (first, second) in zip(probs, masks, strict=True):
+        hidden = np.maximum(x @ w.w1 + w.b1, 0) * first
+        hidden = np.maximum(hidden @ w.w2 + w.b2, 0) * second
+        logits = hidden @ w.w3 + w.b3
+        expected = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+        assert_allclose(found, expected, atol=1e-5)
+
+
+def test_there_is_more_doubt_between_two_classes_than_inside_them():
+    x, y = two_clouds(n=200)
+    network = MCDropout(0.3, Training()).fit(x, y, 3, np.random.default_rng(0))
+    draws = network.draws(50, np.random.default_rng(0))
+    between = x.copy()
+    between[:, 0] = (x[y == 0, 0].mean() + x[y == 1, 0].mean()) / 2
+    assert bald(draws(between)).mean() > 3 * bald(draws(x)).mean()
+
+
+def test_an_ensemble_averages_its_members():
+    x, y = two_clouds()
+    ensemble = Ensemble(3, QUICK).fit(x, y, 3, np.random.default_rng(0))
+    draws = ensemble.draws(50, np.random.default_rng(0))
+    assert draws.count == 3  # there are no more draws than members
+    assert_allclose(ensemble.mean(x), draws(x).mean(0), atol=1e-6)
+    assert ensemble.draws(2, np.random.default_rng(0)).count == 2
+
+
+def test_weight_decay_keeps_the_weights_small():
+    x, y = two_clouds()
+    sizes = [
+        sum(float((w**2).sum()) for w in train(x, y, 3, training, 0.0, np.random.default_rng(0)).weights)
+        for training in (Training(epochs=30, weight_decay=0.0), Training(epochs=30, weight_decay=0.1))
+    ]
+    assert sizes[1] < 0.7 * sizes[0]
+
+
+def test_every_example_is_visited_equally_often():
+    order = visits(7, 700, np.random.default_rng(0))
+    assert_array_equal(np.bincount(order), np.full(7, 100))
+    assert_array_equal(np.sort(order.reshape(100, 7), axis=1), np.tile(np.arange(7), (100, 1)))
+
+
+@pytest.mark.parametrize("n, steps", [(1, 100), (64, 100), (65, 200), (200, 400), (10_000, 2000)])
+def test_the_number_of_steps_grows_with_the_examples_up_to_a_limit(n, steps):
+    assert Training().steps(n) == steps
+
+
+def test_nothing_compiles_again_while_labels_are_told():
+    import jax
+
+    compiled = []
+
+    def listen(event, seconds, **_):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(event)
+
+    x, y = two_clouds(n=900, columns=9)
+    MCDropout(0.3, QUICK).fit(x[:20], y[:20], 3, np.random.default_rng(0))
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    for n in (21, 64, 65, 200, 900):
+        MCDropout(0.3, QUICK).fit(x[:n], y[:n], 3, np.random.default_rng(n))
+    MCDropout(0.5, Training(learning_rate=1e-2, epochs=7, weight_decay=0.0)).fit(x, y, 3, np.random.default_rng(0))
+    assert compiled == []
+    MCDropout(0.3, QUICK).fit(x[:, :8], y, 3, np.random.default_rng(0))  # other columns do: the count is alive
+    assert len(compiled) == 1
+
+
+# ---------------------------------------------------------------- threads, JAX, its cache
+
+
+@pytest.mark.parametrize(
+    "environment, expected",
+    [
+        ({"ALTMAS_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3),
+        ({"OMP_NUM_THREADS": "5"}, 5),
+        ({"OMP_NUM_THREADS": "x"}, 0),
+    ],
+)
+def test_threads_are_those_the_user_set(monkeypatch, environment, expected):
+    for name in ("ALTMAS_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert threads() == expected or (expected == 0 and 1 <= threads() <= 8)
+
+
+FIT = """
+import json, os, sys
+import numpy as np
+import altmas
+before = "jax" in sys.modules
+from altmas.compute import jax
+hits = []
+jax().monitoring.register_event_listener(lambda event, **_: hits.append(event))
+from altmas.surrogates import MCDropout, Training
+x = np.random.default_rng(0).normal(size=(60, 13)).astype(np.float32)
+MCDropout(training=Training(epochs=2)).fit(x, np.arange(60) % 2, 2, np.random.default_rng(0))
+print(json.dumps({
+    "loaded_by_import": before,
+    "hits": hits.count("/jax/compilation_cache/cache_hits"),
+    "folder": jax().config.jax_compilation_cache_dir,
+    "left": [name for name in ("NPROC", "PJRT_NPROC") if name in os.environ],
+}))
+"""
+
+
+def fit_elsewhere(**environment):
+    kept = {name: value for name, value in os.environ.items() if name not in ("JAX_COMPILATION_CACHE_DIR", "NPROC")}
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FIT], env=kept | environment, capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout), run.stderr
+
+
+def test_compiled_programs_are_kept_between_runs(tmp_path):
+    first, _ = fit_elsewhere(XDG_CACHE_HOME=str(tmp_path))
+    assert first["loaded_by_import"] is False
+    assert first["left"] == []
+    assert first["hits"] == 0
+    assert first["folder"].startswith(str(tmp_path / "altmas" / "jax"))
+    second, said = fit_elsewhere(XDG_CACHE_HOME=str(tmp_path))
+    assert second["hits"] == 1
+    assert said == ""
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    found, said = fit_elsewhere(XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert found["folder"] is None
+    assert said == ""
+
+
+def test_the_users_own_cache_and_threads_stay_as_they_are(tmp_path):
+    found, _ = fit_elsewhere(JAX_COMPILATION_CACHE_DIR=str(tmp_path), NPROC="1")
+    assert found["folder"] == str(tmp_path)
+    assert found["left"] == ["NPROC"]

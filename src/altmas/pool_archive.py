@@ -6,7 +6,6 @@ A pool made from files is referred to, one that lived in memory is taken into th
 import json
 import logging
 import os
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from altmas.errors import NotASession, PoolMismatch
+from altmas.errors import NotASession, PoolMismatch, SessionError
 from altmas.items import LazyItems
 from altmas.pool import Pool
 from altmas.store import LabelStore, pack, unpack
@@ -43,7 +42,9 @@ def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
     if about["archived"]:
         try:
             return pool_of(store.part)
-        except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as cause:
+        except SessionError:
+            raise
+        except Exception as cause:  # bytes that were changed can fail in any way
             raise NotASession(
                 f"{store.path} is damaged: its pool cannot be read ({cause}); nothing was read"
             ) from cause
@@ -135,7 +136,7 @@ def _column(chunks: Iterable[bytes]) -> NDArray[Any]:
 
 
 def _items_parts(pool: Pool) -> tuple[str, Parts]:
-    """How the items are kept ("none", "arrow", "array", "arrays", "json"; "lost" if none of these fits) and their parts."""
+    """How the items are kept ("none", "arrow", "array", "arrays", "json"; "lost" if none fits) and their parts."""
     items = pool.items
     if items is None:
         return "none", iter(())

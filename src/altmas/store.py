@@ -345,6 +345,8 @@ def _check_version(connection: sqlite3.Connection, path: Path, read_only: bool) 
             f"{SCHEMA_VERSION}); upgrade altmas to open it; the file was not touched"
         )
     if version < SCHEMA_VERSION:
+        if version < 1:
+            raise NotASession(f"{path} is damaged: it claims the file format {version}, which never was")
         if read_only:
             raise StoreFailure(f"{path} has the older file format {version}; open it once for writing to upgrade it")
         _migrate(connection, path, version)
@@ -373,6 +375,8 @@ def _said(path: Path | None, outcome: str) -> Iterator[None]:
     """SQLite's errors as a sentence about this file."""
     try:
         yield
+    except UnicodeDecodeError as cause:
+        raise NotASession(f"{path} is damaged ({cause.reason}); {outcome}; restore it from a copy") from cause
     except sqlite3.Error as cause:
         name = getattr(cause, "sqlite_errorname", "")
         where = path if path is not None else "the session in memory"

@@ -3,6 +3,7 @@
 Nothing is ever unpickled. Every failure is a FileError that names the file and, where it can be found, the place.
 """
 
+import csv
 import io
 import json
 import os
@@ -15,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.dataset
 import pyarrow.json
 from numpy.typing import NDArray
 
@@ -47,7 +47,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Se
             table = _jsonl(place, names, numbers)
         else:
             table = _csv(place, "\t" if kind == ".tsv" else ",", names, numbers)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as cause:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as cause:
         raise FileError(f"{place} cannot be read as {kind}: {_sentence(cause)}") from cause
     if table.num_rows == 0:
         raise FileError(f"{place} has columns but no rows; nothing can be tested")
@@ -102,6 +102,8 @@ def _sentence(cause: Exception) -> str:
 
 
 def _parquet(place: Path, columns: Sequence[str]) -> pa.Table:
+    import pyarrow.dataset  # takes a while to load, and only Parquet needs it
+
     files = pyarrow.dataset.dataset(place, format="parquet")
     refuse_unknown(columns, files.schema.names, str(place))
     return files.to_table(columns=list(dict.fromkeys(columns)))
@@ -113,7 +115,7 @@ def _parquet(place: Path, columns: Sequence[str]) -> pa.Table:
 def _csv(place: Path, delimiter: str, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
     """Names are read as text and only then understood, so that "007" stays what it is."""
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    columns = _csv_header(place, parse)
+    columns = _csv_header(place, delimiter)
     refuse_unknown([*names, *numbers], columns, str(place))
     types = dict.fromkeys(numbers, pa.float64()) | dict.fromkeys(names, pa.string())
     try:
@@ -125,18 +127,11 @@ def _csv(place: Path, delimiter: str, names: Sequence[str], numbers: Sequence[st
     return table
 
 
-def _csv_header(place: Path, parse: pyarrow.csv.ParseOptions) -> list[str]:
-    read = pyarrow.csv.ReadOptions(block_size=BLOCK)
-    with pyarrow.csv.open_csv(place, read_options=read, parse_options=_lenient(parse)) as reader:
-        columns: list[str] = reader.schema.names
-    return columns
-
-
-def _lenient(parse: pyarrow.csv.ParseOptions) -> pyarrow.csv.ParseOptions:
-    """The same options; rows of another length are skipped, for they are reported when the rows are read."""
-    return pyarrow.csv.ParseOptions(
-        delimiter=parse.delimiter, newlines_in_values=True, invalid_row_handler=lambda row: "skip"
-    )
+def _csv_header(place: Path, delimiter: str) -> list[str]:
+    """The names in the first line; UnicodeDecodeError if that is no text."""
+    stream = io.BufferedReader(pa.input_stream(str(place)))  # decompresses by the file's ending
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines:
+        return next(csv.reader(lines, delimiter=delimiter), [])
 
 
 def _csv_rows(

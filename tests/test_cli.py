@@ -1,0 +1,397 @@
+"""The command line: what each command prints, how it ends, and what it never does."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer.main
+
+import altmas
+from altmas.cli import app
+from altmas.cli.docs import markdown
+from cli_world import environment, make_session, run, start, write_table
+
+ROOT = Path(__file__).parent.parent
+COMMANDS = {one.name for one in app.registered_commands}
+
+
+def label_all(path: Path, truth: dict[str, str], n: int) -> None:
+    with altmas.Session.open(path) as session:
+        session.tell({query.id: truth[str(query.id)] for query in session.ask(n)})
+
+
+# ---------------------------------------------------------------- the way from a table to an answer
+
+
+def test_from_a_table_to_an_estimate(tmp_path):
+    path, truth = make_session(tmp_path, "--metric", "accuracy", "--metric", "recall[cat]", "--budget", 30)
+    asked = json.loads(run("ask", path, "-n", 3, "--json").out)
+    assert [sorted(one) for one in asked] == [["id", "index", "item"]] * 3
+    assert asked[0]["item"].startswith("animal, number")
+    for one in asked:
+        told = run("tell", path, one["id"], truth[one["id"]])
+        assert told.code == 0 and f"{one['id']}: {truth[one['id']]}" in told.out
+    label_all(path, truth, 30)
+    estimates = json.loads(run("estimate", path, "--json").out)["estimates"]
+    assert [one["metric"] for one in estimates] == ["accuracy", "recall[cat]"]
+    assert estimates[0]["labels"] == 30 and estimates[0]["low"] <= estimates[0]["value"] <= estimates[0]["high"]
+    status = json.loads(run("status", path, "--json").out)
+    assert status["labels"] == status["budget"] == 30 and status["decision"]["stop"]
+    assert "stop: the budget of 30 labels is spent" in run("status", path).out
+
+
+def test_asking_twice_gives_the_same_items_and_never_the_prediction(tmp_path):
+    path, _ = make_session(tmp_path)
+    first, second = run("ask", path, "-n", 5), run("ask", path, "-n", 5)
+    assert first.out == second.out and len(first.out.splitlines()) == 5
+    assert not any(name in first.out for name in ("bird", "cat", "dog"))
+
+
+def test_nothing_is_asked_beyond_the_budget(tmp_path):
+    path, truth = make_session(tmp_path, "--budget", 4)
+    label_all(path, truth, 4)
+    ran = run("ask", path)
+    assert ran.code == 0 and ran.out == "" and "the budget of 4 labels is spent" in ran.err
+
+
+def test_a_label_can_be_skipped_doubted_and_taken_back(tmp_path):
+    path, _ = make_session(tmp_path)
+    first, second = (one["id"] for one in json.loads(run("ask", path, "-n", 2, "--json").out))
+    assert "skipped" in run("skip", path, first, "--reason", "blurred").out
+    assert "unsure" in run("skip", path, second, "--unsure", "-a", "ana").out
+    status = json.loads(run("status", path, "--json").out)
+    assert (status["skipped"], status["unsure"]) == (1, 1)
+    assert f"{second}: unsure was taken back" in run("undo", path).out
+    assert f"{first}: skip was taken back" in run("undo", path).out
+    assert "nothing to undo" in run("undo", path).out
+
+
+def test_slices_come_with_their_number_of_points(tmp_path):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 40)
+    found = json.loads(run("estimate", path, "--by", "scanner", "--json").out)
+    assert found["points"] == {"A": 60, "B": 60}
+    assert [one["metric"] for one in found["estimates"]] == ["accuracy@scanner=A", "accuracy@scanner=B"]
+    assert "scanner: A 60 points, B 60 points" in run("estimate", path, "--by", "scanner").out
+    assert run("estimate", path, "--by", "scaner").err.endswith("did you mean 'scanner'?\n")
+
+
+@pytest.mark.parametrize("claim, code", [("accuracy > 0.3", 0), ("accuracy >= 99%", 1), ("accuracy > 0.7", 3)])
+def test_check_answers_with_its_exit_code(tmp_path, claim, code):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 60)
+    ran = run("check", path, claim)
+    assert ran.code == code and ran.out.startswith({0: "shown", 1: "refuted", 3: "undecided"}[code])
+    assert json.loads(run("check", path, claim, "--json").out)["answer"] == ran.out.split(":")[0]
+    assert run("check", path, "accuracy is good").code == 2
+
+
+def test_a_second_model_is_compared_by_id(tmp_path):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 80)
+    table = tmp_path / "preds.csv"
+    head, *rows = table.read_text().splitlines()
+    table_of_v2 = tmp_path / "v2.csv"
+    table_of_v2.write_text("\n".join([head, *reversed(rows)]))
+    ran = run("compare", path, "--predictions", table_of_v2, "--prediction", "v2", "--id", "study_id", "--json")
+    (difference,) = json.loads(ran.out)["differences"]
+    assert difference["verdict"] == "better" and difference["low"] > 0
+    assert "better" in run("compare", path, "--predictions", table, "--prediction", "v2").out
+
+
+def test_simulation_prints_a_row_for_each_method_metric_and_budget(tmp_path):
+    table, _ = write_table(tmp_path)
+    options = ("--data", table, "--prediction", "vendor_label", "--truth", "label", "--method", "tradition", "-q")
+    ran = run("simulate", *options, "--budget", 20, "--budget", 40, "--repeats", 3, "--jobs", 1, "--json")
+    summary = json.loads(ran.out)["summary"]
+    assert [(one["method"], one["labels"], one["repeats"]) for one in summary] == [
+        ("tradition", 20, 3),
+        ("tradition", 40, 3),
+    ]
+    shown = run("simulate", *options, "--budget", 20, "--repeats", 2, "--jobs", 1)
+    assert "label value" in shown.out and shown.err == ""
+
+
+def test_a_class_that_is_never_predicted_is_known_to_a_simulation(tmp_path):
+    path = tmp_path / "old.csv"
+    path.write_text("predicted,label\n" + "cat,cat\ndog,wolf\n" * 20)
+    options = ("--prediction", "predicted", "--truth", "label", "--metric", "recall[wolf]", "--method", "tradition")
+    ran = run("simulate", "--data", path, *options, "--budget", 10, "--repeats", 2, "--jobs", 1, "-q", "--json")
+    assert json.loads(ran.out)["summary"][0]["truth"] == 0.0
+
+
+def test_files_go_out_and_labels_come_back(tmp_path):
+    path, truth = make_session(tmp_path)
+    sheet = tmp_path / "next.csv"
+    assert "5 written" in run("export", path, "-n", 5, sheet).out
+    asked = json.loads(run("ask", path, "-n", 5, "--json").out)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,label\n" + "".join(f"{one['id']},{truth[one['id']]}\n" for one in asked))
+    assert run("import", path, labels).code == 0
+    assert json.loads(run("status", path, "--json").out)["labels"] == 5
+    assert "5 written" in run("export", path, "--labels", tmp_path / "told.csv").out
+    events = tmp_path / "events.jsonl"
+    assert "events written" in run("export", path, "--events", events).out
+    assert [json.loads(line)["kind"] for line in events.read_text().splitlines()].count("label") == 5
+    assert run("export", path, "--labels", "--events", events).code == 2
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text(f"id,label\ncase-0,cat\n{asked[0]['id']},cta\n")
+    refused = run("import", path, wrong)
+    assert refused.code == 2 and "did you mean 'cat'" in refused.err
+    assert json.loads(run("status", path, "--json").out)["labels"] == 5
+
+
+# ---------------------------------------------------------------- bad input
+
+
+BAD = {
+    "missing file": (("--data", "nowhere.csv"), "does not exist"),
+    "missing column": (("--prediction", "vendor_labl"), "did you mean 'vendor_label'"),
+    "metric typo": (("--metric", "acuracy"), "did you mean 'accuracy'"),
+    "metric of an unknown class": (("--metric", "recall[cta]"), "did you mean 'cat'"),
+    "budget beyond the pool": (("--budget", 121), "1 to 120"),
+    "budget of nothing": (("--budget", 0), "1 to 120"),
+    "target of another metric": (("--target", "recall[cat]=0.04"), "not one of this session's metrics"),
+    "target without a number": (("--target", "accuracy=small"), "not a number"),
+    "target without =": (("--target", "accuracy"), "name=value"),
+    "confidence in percent": (("--confidence", 95), "did you mean 0.95"),
+    "unknown method": (("--method", "traditoin"), "did you mean 'tradition'"),
+    "unknown class among the predictions": (("--class", "cat", "--class", "dog"), "not one of the classes"),
+    "features that are no numbers": (("--features", "text"), "not a number"),
+    "a feature file and a column": (("--features", "emb.npy", "--features", "x1"), "not emb.npy, x1"),
+    "scores that do not sum to 1": (("--scores", "x1", "--scores", "x2", "--scores", "x2"), "not probabilities"),
+    "scores of too few classes": (("--scores", "x1", "--scores", "x2"), "2 columns"),
+    "ids that repeat": (("--id", "scanner"), "ids must be unique"),
+    "a share beyond 1": (("--double-share", 2), "between 0 and 1"),
+    "a definition of no class": (("--definition", "cta=feline"), "did you mean 'cat'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_a_sentence_and_nothing_is_created(tmp_path, name):
+    table, _ = write_table(tmp_path)
+    given, sentence = BAD[name]
+    options = {"--data": table, "--prediction": "vendor_label", "--id": "study_id"}
+    replaced = [item for pair in options.items() if pair[0] not in given for item in pair]
+    path = tmp_path / "bad.altmas"
+    ran = run("init", path, *replaced, *given)
+    assert ran.code == 2 and ran.out == "" and sentence in ran.err, ran.err
+    assert not path.exists()
+
+
+TABLES = {
+    "empty": (b"", "is empty"),
+    "no rows": (b"p,q\n", "no rows"),
+    "one class": (b"p\ncat\ncat\n", "only one class"),
+    "missing value": (b"p,q\ncat,1\n,2\ndog,3\n", "row 1"),
+    "torn row": (b"p,q\ncat,1\ndog\n", "cannot be read"),
+    "not text": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "bad.csv"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_bad_table_is_a_sentence(tmp_path, name):
+    content, sentence = TABLES[name]
+    (tmp_path / "bad.csv").write_bytes(content)
+    ran = run("init", tmp_path / "s.altmas", "--data", tmp_path / "bad.csv", "--prediction", "p")
+    assert ran.code == 2 and sentence in ran.err, ran.err
+    assert not (tmp_path / "s.altmas").exists()
+
+
+def test_features_that_are_not_finite_name_their_place(tmp_path):
+    table, _ = write_table(tmp_path)
+    features = np.zeros((120, 2))
+    features[7, 1] = np.nan
+    np.save(tmp_path / "emb.npy", features)
+    roles = ("--data", table, "--prediction", "vendor_label", "--features", tmp_path / "emb.npy")
+    ran = run("init", tmp_path / "s.altmas", *roles)
+    assert ran.code == 2 and "row 7, column 1" in ran.err
+    np.save(tmp_path / "emb.npy", features[:50])
+    assert "50 rows" in run("init", tmp_path / "s.altmas", *roles).err
+
+
+def test_an_existing_session_is_kept(tmp_path):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 3)
+    roles = ("--data", tmp_path / "preds.csv", "--id", "study_id", "--prediction", "vendor_label")
+    again = run("init", path, *roles)
+    assert again.code == 2 and "exists already" in again.err
+    same = (*roles, "--slice", "scanner", "--show", "text", "--method", "tradition", "--exist-ok")
+    assert run("init", path, *same).code == 0
+    assert json.loads(run("status", path, "--json").out)["labels"] == 3
+
+
+def test_a_file_that_is_no_session_or_of_another_pool_is_refused(tmp_path):
+    path, _ = make_session(tmp_path)
+    notes = tmp_path / "notes.txt"
+    notes.write_text("these are my notes")
+    assert "is not an altmas session" in run("status", notes).err
+    assert "does not exist" in run("status", tmp_path / "nothing.altmas").err
+    table = tmp_path / "preds.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([*lines[:-1], lines[-1].replace(lines[-1].split(",")[1], "cow", 1)]))
+    ran = run("tell", path, "case-0", "cat")
+    assert ran.code == 2 and "nothing was recorded" in ran.err
+
+
+def test_unknown_ids_and_labels_are_named(tmp_path):
+    path, _ = make_session(tmp_path)
+    assert "id 'case-999' is not in this pool" in run("tell", path, "case-999", "cat").err
+    assert "did you mean 'cat'" in run("tell", path, "case-1", "Cat").err
+    assert run("tell", path, "case-1", "cat", "--seconds", -3).code == 2
+    assert json.loads(run("status", path, "--json").out)["labels"] == 0
+
+
+def test_data_cannot_drive_the_terminal(tmp_path):
+    table = tmp_path / "evil.csv"
+    table.write_text("id,p,text\n1,cat,\x1b]0;owned\x07\x1b[31m\n2,dog,b\n")
+    roles = ("--data", table, "--id", "id", "--prediction", "p", "--show", "text", "--method", "tradition")
+    run("init", tmp_path / "s.altmas", *roles)
+    shown = run("ask", tmp_path / "s.altmas", "-n", 2).out
+    assert "\x1b" not in shown and "\x07" not in shown and "\\x1b" in shown
+
+
+# ---------------------------------------------------------------- how it ends
+
+
+def test_an_unexpected_error_is_never_taken_for_an_answer(tmp_path):
+    """`check` gives 1 a meaning, so a crash must end with something else."""
+    broken = "import altmas.claims, sys; altmas.claims.judge = None; from altmas.cli import main; main()"
+    path, _ = make_session(tmp_path)
+    ran = subprocess.run(
+        [sys.executable, "-c", broken, "check", path, "accuracy > 0.5"], capture_output=True, text=True
+    )
+    assert ran.returncode == 70 and "a fault of altmas" in ran.stderr
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(tmp_path):
+    path, _ = make_session(tmp_path)
+    ran = run("export", path, "--events", tmp_path / "no" / "folder.jsonl")
+    assert ran.code == 2 and "No such file or directory" in ran.err
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    path, _ = make_session(tmp_path)
+    command = f"{sys.executable} -m altmas ask {path} -n 120 --json | head -1"
+    ran = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
+    assert ran.stdout == "[\n" and ran.stderr == ""
+
+
+def test_ctrl_c_ends_with_130(tmp_path):
+    path, _ = make_session(tmp_path)
+    code = "import time, altmas.claims as c; c.judge = lambda *a: time.sleep(60); from altmas.cli import main; main()"
+    command = [sys.executable, "-c", code, "check", path, "accuracy > 0.5", "-v"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        time.sleep(2.0)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Traceback" not in err
+
+
+def test_usage_errors_end_with_2_and_name_the_near_command():
+    assert run("estimat").code == 2 and "estimate" in run("estimat").err
+    assert run("init").code == 2
+    assert run("ask", "x.altmas", "-n", "0").code == 2
+
+
+# ---------------------------------------------------------------- help, docs, start
+
+
+def test_every_promised_command_exists():
+    promised = "demo init label ask tell skip undo status estimate check compare simulate export import doctor"
+    assert COMMANDS >= set(promised.split())
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_explains_itself_with_an_example(name):
+    ran = run(name, "--help")
+    assert ran.code == 0 and "Example" in ran.out and f"$ altmas {name}" in ran.out
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    undocumented = [one.name for one in command.params if not one.help]
+    assert not undocumented
+
+
+def test_the_documented_command_line_is_the_real_one():
+    stated = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert stated == markdown(), "write it anew: python -m altmas.cli.docs > docs/cli.md"
+
+
+def test_reading_commands_print_json_that_is_nothing_else(tmp_path):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 10)
+    for arguments in (("ask", path), ("status", path), ("estimate", path), ("check", path, "accuracy > 0.5")):
+        json.loads(run(*arguments, "--json").out)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["tell", "one.altmas", "case-1", "cat"]])
+def test_start_loads_nothing_heavy(tmp_path, arguments):
+    make_session(tmp_path)
+    code = (
+        "import sys, atexit\n"
+        "heavy = ('jax', 'sklearn', 'scipy', 'plotly', 'fastapi', 'optax')\n"
+        "atexit.register(lambda: print('LOADED', [m for m in heavy if m in sys.modules]))\n"
+        "from altmas.cli import main\n"
+        "main()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path)
+    assert ran.returncode == 0 and ran.stdout.endswith("LOADED []\n"), ran.stdout + ran.stderr
+
+
+def test_the_version_is_printed():
+    assert start("--version").stdout == f"altmas {altmas.__version__}\n"
+
+
+def test_a_shell_can_complete_commands():
+    env = environment(_ALTMAS_COMPLETE="complete_bash", COMP_WORDS="altmas es", COMP_CWORD="1")
+    ran = subprocess.run([sys.executable, "-m", "altmas"], capture_output=True, text=True, env=env)
+    assert "estimate" in ran.stdout
+
+
+def test_colours_stay_away_where_they_are_not_wanted(tmp_path):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 10)
+    plain = start("estimate", path, env=environment(NO_COLOR="1"))
+    assert "\x1b" not in plain.stdout + plain.stderr and "accuracy" in plain.stdout
+
+
+# ---------------------------------------------------------------- doctor
+
+
+def test_a_healthy_session_has_a_clean_bill(tmp_path):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 5)
+    run("ask", path, "-a", "ana", "-n", 2)
+    ran = run("doctor", path, "--json")
+    found = {one["what"]: one for one in json.loads(ran.out)}
+    assert ran.code == 0 and all(one["ok"] for one in found.values())
+    assert found["integrity check"]["found"] == "ok" and found["leases"]["found"].startswith("ana: 2 until")
+    with altmas.Session.open(path) as session:
+        assert session.status().digest in found["event log"]["found"]
+    assert "jax device" in found and "compilation cache" in found and "threads" in found
+
+
+def test_a_damaged_session_is_found_out(tmp_path):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 5)
+    content = bytearray(path.read_bytes())
+    place = content.rindex(b'"points"')
+    content[place + 12] ^= 1
+    path.write_bytes(content)
+    ran = run("doctor", path)
+    assert ran.code == 1 and "does not match its hash" in ran.out
+    lost = run("doctor", tmp_path / "nothing.altmas")
+    assert lost.code == 1 and "does not exist" in lost.out
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_read_only_session_is_pointed_out(tmp_path):
+    path, _ = make_session(tmp_path)
+    path.chmod(0o444)
+    ran = run("doctor", path)
+    assert ran.code == 1 and "read-only" in ran.out

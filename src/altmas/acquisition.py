@@ -7,7 +7,7 @@ that is carried by the group it falls in. For most metrics the groups are known 
 the rest, and no value has to be computed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from altmas.information import Information, group_information, information, joined
 from altmas.metrics import Metric, margins
 from altmas.pool import Pool
-from altmas.posterior import Posterior, hard_labels, tables_of_labels
+from altmas.posterior import Posterior, expected_counts, hard_labels, sampled_labels, tables_of_labels
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
+Slice = tuple[str, str] | None
 
 GAP = 1e-12
 """Values of a metric closer than this are the same value (A.7.6); scores below it are no information."""
@@ -148,11 +149,12 @@ def candidate_values(metric: Metric, tables: Floats, predictions: Array, labels:
 
 @dataclass(frozen=True)
 class Belief:
-    """Everything about the posterior that the scores of metrics are made of.
+    """Everything about the posterior that estimates and scores are made of.
 
     posterior    the probabilities themselves, for a second look where groups depend on counts
-    labels       (M, N) the label of each point in each draw
+    labels       (M, N) the most probable label of each point in each draw
     information  of every point, for the classes in `classes`
+    filled       the tables that estimates rest on by slice, (M, C, C), where they are not those of `labels`
     """
 
     pool: Pool
@@ -160,7 +162,8 @@ class Belief:
     labels: Array
     information: Information
     classes: tuple[int, ...]
-    _by_slice: dict[tuple[str, str] | None, tuple[Array | None, Floats]] = field(default_factory=dict, repr=False)
+    filled: Mapping[Slice, Floats] = field(default_factory=dict)
+    _by_slice: dict[Slice, tuple[Array | None, Floats]] = field(default_factory=dict, repr=False)
 
     def of_class(self, k: int) -> Floats:
         """(N,) IB(P[:, i, k])."""
@@ -174,16 +177,41 @@ class Belief:
             self._by_slice[metric.where] = members, tables
         return self._by_slice[metric.where]
 
+    def tables(self, metric: Metric) -> Floats:
+        """(M, C, C) the tables that the estimate of this metric rests on (A.5)."""
+        return self.filled[metric.where] if metric.where in self.filled else self.of_slice(metric)[1]
 
-def believe(pool: Pool, posterior: Posterior, metrics: Sequence[Metric]) -> Belief:
-    """The belief in one pass over the posterior."""
+
+LABEL_MODES = ("hard", "sample", "expected")
+"""Ways to fill in the labels that are unknown (A.5)."""
+
+
+def believe(
+    pool: Pool, posterior: Posterior, metrics: Sequence[Metric], label_mode: str = "hard", seed: Sequence[int] = (0,)
+) -> Belief:
+    """The belief in one pass over the posterior; `seed` is for labels that are drawn (mode `sample`)."""
     classes = classes_asked(metrics)
+    members = {metric.where: metric.members(pool) for metric in metrics}
 
-    def of_chunk(rows: slice, probs: Array) -> tuple[Array, Information]:
-        return hard_labels(probs), information(probs, pool.predictions[rows], classes)
+    def fill(rows: slice, probs: Array) -> dict[Slice, Floats]:
+        """The chunk's share of each table, for the modes that cannot take it from the hard labels."""
+        if label_mode == "hard":
+            return {}
+        inside = {where: None if one is None else one[rows] for where, one in members.items()}
+        if label_mode == "expected":
+            return {where: expected_counts(probs, pool.predictions[rows], one) for where, one in inside.items()}
+        labels = sampled_labels(probs, np.random.default_rng([*seed, rows.start]))
+        n_classes = len(pool.classes)
+        return {
+            where: tables_of_labels(labels, pool.predictions[rows], n_classes, one) for where, one in inside.items()
+        }
 
-    labels, parts = zip(*posterior.map(of_chunk), strict=True)
-    return Belief(pool, posterior, np.concatenate(labels, axis=1), joined(parts), classes)
+    def of_chunk(rows: slice, probs: Array) -> tuple[Array, Information, dict[Slice, Floats]]:
+        return hard_labels(probs), information(probs, pool.predictions[rows], classes), fill(rows, probs)
+
+    labels, parts, fills = zip(*posterior.map(of_chunk), strict=True)
+    filled = {where: np.sum([one[where] for one in fills], axis=0) for where in fills[0]}
+    return Belief(pool, posterior, np.concatenate(labels, axis=1), joined(parts), classes, filled)
 
 
 def classes_asked(metrics: Sequence[Metric]) -> tuple[int, ...]:

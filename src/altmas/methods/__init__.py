@@ -5,15 +5,34 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from altmas.errors import MethodError
+from altmas.methods.altmas import AltMas
+from altmas.methods.bald import Bald
 from altmas.methods.protocol import Method, Needs, Task
 from altmas.methods.tradition import Tradition
+from altmas.methods.trust import Trust
 from altmas.pool import Pool
 from altmas.suggest import near
 
-__all__ = ["DEFAULT_METHOD", "METHODS", "Method", "Needs", "Task", "Tradition", "check", "method_named", "options_of"]
+__all__ = [
+    "DEFAULT_METHOD",
+    "METHODS",
+    "AltMas",
+    "Bald",
+    "Method",
+    "Needs",
+    "Task",
+    "Tradition",
+    "Trust",
+    "check",
+    "method_named",
+    "options_of",
+]
 
 METHODS: dict[str, Callable[..., Method]] = {
+    "altmas": AltMas,
+    "bald": Bald,
     "tradition": Tradition,
+    "trust": Trust,
 }
 """Built-in methods by name."""
 

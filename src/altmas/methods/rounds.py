@@ -1,0 +1,194 @@
+"""One round of a method that believes a surrogate: fit it to the labels, look at the pool through it.
+
+Asking and estimating at the same labels share the round: the last one of each pool is remembered while the pool lives.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from math import nan
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from altmas.acquisition import LABEL_MODES, Belief, believe
+from altmas.augmentation import NOTHING, Augmentation, augment
+from altmas.designs import uniform_draws
+from altmas.errors import MethodError, PlanError
+from altmas.estimates import Estimate, Estimates
+from altmas.features import Features
+from altmas.history import Batch, History
+from altmas.methods.protocol import Task
+from altmas.metrics import Metric, table_of
+from altmas.pool import Pool
+from altmas.posterior import Posterior, mean_over_draws
+from altmas.suggest import near
+from altmas.surrogates import SURROGATES, Surrogate, Training, surrogate_named
+
+START, FIT, PICK, FILL = 11, 12, 13, 14
+"""What random numbers are for; each purpose has its own."""
+
+UNSURE = "from the surrogate's belief, which carries no interval"
+COMPLETE = "every point is labelled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything a round depends on besides the task and the labels.
+
+    cautious  how pseudo-labels are chosen (augmentation.py): True, False, or None for no augmentation at all
+    """
+
+    surrogate: str
+    dropout: float
+    training: Training
+    draws: int
+    label_mode: str
+    cautious: bool | None = None
+    precision_power: float = 2
+    pseudo_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        for what, name, known in (
+            ("surrogate", self.surrogate, tuple(SURROGATES)),
+            ("label_mode", self.label_mode, LABEL_MODES),
+        ):
+            if name not in known:
+                raise MethodError(f"{what} {name!r} does not exist{near(name, known) or ';'} known: {', '.join(known)}")
+        t = self.training
+        for option, value, accepted, meaning in (
+            ("draws", self.draws, self.draws >= 1, "a number of at least 1"),
+            ("dropout", self.dropout, 0 <= self.dropout < 1, "a share from 0 to below 1"),
+            ("learning_rate", t.learning_rate, t.learning_rate > 0, "a number above 0"),
+            ("epochs", t.epochs, t.epochs >= 1, "a number of at least 1"),
+            ("batch", t.batch, t.batch >= 1, "a number of at least 1"),
+            ("max_steps", t.max_steps, t.max_steps >= 1, "a number of at least 1"),
+            ("weight_decay", t.weight_decay, t.weight_decay >= 0, "a number of at least 0"),
+            ("precision_power", self.precision_power, self.precision_power > 0, "a number above 0, such as 1 or 2"),
+            ("pseudo_weight", self.pseudo_weight, self.pseudo_weight > 0, "a number above 0"),
+        ):
+            if not accepted:
+                raise PlanError(f"{option} {value!r} is out of range; expected {meaning}; nothing was recorded")
+
+    def make(self) -> Surrogate:
+        """The surrogate with these options."""
+        return surrogate_named(self.surrogate, self.dropout, self.training)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is believed at one point of the log, and the pseudo-labels that helped to believe it."""
+
+    belief: Belief
+    augmentation: Augmentation
+    info: dict[str, Any]
+
+
+_last: WeakKeyDictionary[Pool, tuple[Hashable, Round]] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def round_at(task: Task, history: History, settings: Settings) -> Round:
+    """The round at these labels; computed once for asking and estimating, whatever was drawn meanwhile."""
+    key = (settings, task.seed, task.metrics, tuple(history.labels.items()))
+    with _lock:
+        found = _last.get(task.pool)
+    if found is not None and found[0] == key:
+        return found[1]
+    made = _round(task, history, settings)
+    with _lock:
+        _last[task.pool] = key, made
+    return made
+
+
+def _round(task: Task, history: History, settings: Settings) -> Round:
+    """Steps 3-7 of A.2: pseudo-labels, a fresh surrogate, M draws of its weights, their labels for the whole pool."""
+    pool, known, n_classes = task.pool, history.known, len(task.pool.classes)
+    moment = [task.seed, FIT, len(history.labels)]
+    rng, surrogate = np.random.default_rng(moment), settings.make()
+    pseudo = NOTHING
+    if settings.cautious is not None:
+        pseudo = augment(
+            pool,
+            known,
+            surrogate,
+            cautious=settings.cautious,
+            power=settings.precision_power,
+            draws=settings.draws,
+            rng=rng,
+        )
+    features = Features.of(pool)
+    rows = np.concatenate([history.labelled, pseudo.rows])
+    y = np.concatenate([history.codes, pool.predictions[pseudo.rows]])
+    weights = np.repeat([1.0, settings.pseudo_weight], [len(history.labelled), len(pseudo.rows)])
+    fitted = surrogate.fit(features.subset(rows), y, n_classes, rng, weights)
+    draws = fitted.draws(settings.draws, rng)
+    posterior = Posterior(lambda chunk: draws(features[chunk]), known, draws.count, n_classes)
+    belief = believe(pool, posterior, task.metrics, settings.label_mode, [*moment, FILL])
+    training = {"examples": len(rows), "steps": fitted.trained.steps, "loss": fitted.trained.loss}
+    return Round(belief, pseudo, {"draws": draws.count, "training": training})
+
+
+# ---------------------------------------------------------------- the first labels
+
+
+def initial_labels(wanted: int | None, n_points: int, n_classes: int) -> int:
+    """How many labels are drawn uniformly before the surrogate has a say (A.1): at most a quarter of the pool."""
+    quarter = max(1, n_points // 4)
+    if wanted is not None:
+        return max(1, min(wanted, quarter))
+    return 100 if quarter >= 100 else min(max(20, 5 * n_classes), quarter)
+
+
+def still_starting(task: Task, history: History, initial: int | None) -> bool:
+    """Whether the next batch is still uniform: too few labels are told or on their way, or none is told."""
+    seen = len(history.labels) + len(history.outstanding)
+    return len(history.labels) == 0 or seen < initial_labels(initial, len(task.pool), len(task.pool.classes))
+
+
+def uniform_batch(task: Task, history: History, n: int) -> Batch:
+    """n open points drawn uniformly without replacement."""
+    rng = history.rng(task.seed, START)
+    indices, probabilities = uniform_draws(np.flatnonzero(history.open), n, rng)
+    return Batch(indices, probabilities, info={"chosen": "uniformly"}, labels_before=len(history.labels))
+
+
+# ---------------------------------------------------------------- estimates
+
+
+def estimates_of(name: str, task: Task, history: History, round_: Round | None) -> Estimates:
+    """(A2) for every metric; the truth itself once everything is labelled (then there is no round)."""
+    if round_ is None:
+        values = [
+            estimate_of(task, history, metric, known_table(task, history, metric)[None], COMPLETE)
+            for metric in task.metrics
+        ]
+        return Estimates(tuple(values), name)
+    belief = round_.belief
+    values = [estimate_of(task, history, metric, belief.tables(metric), UNSURE) for metric in task.metrics]
+    return Estimates(tuple(values), name, dict(round_.info))
+
+
+def estimate_of(task: Task, history: History, metric: Metric, tables: Any, note: str) -> Estimate:
+    """The metric's mean over the tables (M, C, C), with a note on why there is no interval or no value."""
+    value, undefined = mean_over_draws(metric, tables)
+    if undefined == len(tables):
+        note = "undefined: " + note
+    elif undefined:
+        note += f"; undefined in {undefined} of {len(tables)} draws, which are left out"
+    return Estimate(metric.name, value, nan, nan, task.confidence, len(history.labels), note=note)
+
+
+def nothing_known(name: str, task: Task) -> Estimates:
+    """Every metric undefined, because there is no label yet."""
+    values = [Estimate(m.name, nan, nan, nan, task.confidence, 0, note="no label yet") for m in task.metrics]
+    return Estimates(tuple(values), name)
+
+
+def known_table(task: Task, history: History, metric: Metric) -> Any:
+    """(C, C) the table of the labelled points that the metric is about."""
+    members, rows = metric.members(task.pool), history.labelled
+    if members is not None:
+        rows = rows[members[rows]]
+    return table_of(task.pool.predictions[rows], history.known[rows], len(task.pool.classes))

@@ -1,0 +1,51 @@
+// Requests to this server and to no other.
+
+const PATIENCE_MS = 10000;
+
+/** The server understood and said no: nothing was recorded, and asking again would not help. */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** No answer, or one that the server could not complete: ask again later. */
+export class Away extends Error {}
+
+export async function call(path, body) {
+  const options = { credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE_MS) };
+  if (body !== undefined) {
+    Object.assign(options, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  }
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new Away("The server does not answer.");
+  }
+  let answer;
+  try {
+    answer = await response.json();
+  } catch {
+    throw new Away("The server’s answer broke off.");
+  }
+  if (response.ok) return answer;
+  const message = answer.error || `The server said ${response.status}.`;
+  throw response.status >= 500 ? new Away(message) : new Refused(response.status, message);
+}
+
+/** An image as an address inside this page; rejects with the server's sentence. */
+export async function fetchImage(path) {
+  let response;
+  try {
+    response = await fetch(path, { credentials: "same-origin" });
+  } catch {
+    throw new Away("The server does not answer.");
+  }
+  if (!response.ok) {
+    const answer = await response.json().catch(() => ({}));
+    throw new Refused(response.status, answer.error || "The image cannot be shown.");
+  }
+  return URL.createObjectURL(await response.blob());
+}

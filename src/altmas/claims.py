@@ -79,7 +79,9 @@ class Verdict:
         value = "undefined" if one.value != one.value else f"{one.value:.4f}"
         bounds = "no interval" if one.low != one.low else f"[{one.low:.4f}, {one.high:.4f}]"
         level = f"{one.confidence * 100:g} % {one.interval}, " if one.interval != "none" else ""
-        return f"{self.answer}: {self.claim} ({value} {bounds}, {level}{one.labels} labels)"
+        return (
+            f"{self.answer}: {self.claim} ({value} {bounds}, {level}{one.labels} label{'' if one.labels == 1 else 's'})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -95,7 +95,7 @@ def _in_terminal(session: "Session", annotator: str | None) -> None:
     with Terminal() as keyboard:
         labeller = TerminalLabeller(session, annotator or _login(), keyboard, show.console())
         ended = labeller.run()
-    show.say(f"{labeller.told} labels told: {ended}")
+    show.say(f"{show.counted(len(session.history.labels), 'label')} in {session.path}: {ended}")
     show.hint(f"next: altmas status {session.path}")
 
 

@@ -155,9 +155,8 @@ def tell(
     """
     with opened(session) as one:
         one.tell(id, label, annotator, seconds, note)
-        labels = len(one.history.labels)
-        budget = one.plan.budget
-    show.say(f"{id}: {label} ({labels}{f' of {budget}' if budget else ''} labels)")
+        labels, budget = len(one.history.labels), one.plan.budget
+    show.say(f"{id}: {label} ({f'{labels} of {budget} labels' if budget else show.counted(labels, 'label')})")
 
 
 @command(
@@ -209,7 +208,7 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
 
 
 def _progress(now: "Status") -> str:
-    parts = [f"{now.labels:,} of {now.budget:,} labels" if now.budget else f"{now.labels:,} labels"]
+    parts = [f"{now.labels:,} of {now.budget:,} labels" if now.budget else show.counted(now.labels, "label")]
     if not math.isnan(now.seconds_per_label):
         parts.append(f"{now.seconds_per_label:.0f} s each")
     counts: dict[str, Any] = {

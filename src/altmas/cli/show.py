@@ -43,6 +43,11 @@ def one_line(item: object) -> str:
     return " ".join(text.split())
 
 
+def counted(n: int, what: str) -> str:
+    """ "1 label", "2 labels"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def say(text: str) -> None:
     """A line on stdout."""
     typer.echo(harmless(text))

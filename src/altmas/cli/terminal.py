@@ -15,7 +15,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from altmas.cli.keyboard import END, ESCAPE, Keyboard
-from altmas.cli.show import harmless
+from altmas.cli.show import counted, harmless
 from altmas.errors import AltmasError
 from altmas.naming import Name
 from altmas.suggest import near
@@ -40,7 +40,6 @@ class TerminalLabeller:
         self.keys = class_keys(session.pool.classes)
         self.label_of = {key: name for key, name in zip(self.keys, session.pool.classes, strict=True) if key}
         self.quit = "" if "q" in self.label_of else "q"
-        self.told = 0
         self._note = ""
         self._thinker: threading.Thread | None = None
 
@@ -115,7 +114,7 @@ class TerminalLabeller:
 
     def _tell(self, query: "Query", label: Name, seconds: float) -> None:
         self.session.tell(query.id, label, self.annotator, seconds, self._note)
-        self.told, self._note = self.told + 1, ""
+        self._note = ""
         self._say(f"{label} · saved {time.strftime('%H:%M:%S')}", "green")
 
     def _skip(self, query: "Query", reason: str, kind: str, seconds: float) -> None:
@@ -156,7 +155,7 @@ class TerminalLabeller:
     def _header(self) -> str:
         now = self.session.status()
         parts = [self.annotator] if self.annotator else []
-        parts.append(f"{now.labels} of {now.budget} labels" if now.budget else f"{now.labels} labels")
+        parts.append(f"{now.labels} of {now.budget} labels" if now.budget else counted(now.labels, "label"))
         if now.seconds_per_label == now.seconds_per_label:  # not nan
             parts.append(f"{now.seconds_per_label:.0f} s each")
             if now.budget:

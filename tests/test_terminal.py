@@ -1,0 +1,233 @@
+"""Labelling in the terminal, through a real pseudo-terminal."""
+
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import time
+from fcntl import ioctl
+from pathlib import Path
+from termios import TIOCSWINSZ
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import altmas
+from altmas.cli.keyboard import END
+from altmas.cli.terminal import TerminalLabeller
+from cli_world import make_session, run
+
+STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+class Screen:
+    """A program in a pseudo-terminal: wait for what it shows, then press keys."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ["NO_COLOR"] = "1"
+            os.environ["TERM"] = "xterm"
+            os.execv(sys.executable, [sys.executable, "-m", "altmas", *map(str, arguments)])
+        ioctl(self.fd, TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        self.seen = ""
+
+    def expect(self, text: str, seconds: float = 30) -> str:
+        """What was shown up to and including a text; what comes after it is kept for later."""
+        end = time.monotonic() + seconds
+        while text not in self.seen:
+            ready, _, _ = select.select([self.fd], [], [], max(0, end - time.monotonic()))
+            try:
+                chunk = os.read(self.fd, 65536) if ready else b""
+            except OSError:  # the program has ended
+                chunk = b""
+            assert chunk, f"{text!r} did not come; the screen shows {self.seen!r}"
+            self.seen = STYLE.sub("", self.seen + chunk.decode(errors="replace"))
+        shown, self.seen = self.seen.split(text, 1)
+        return shown + text
+
+    def press(self, keys: str) -> None:
+        os.write(self.fd, keys.encode())
+
+    def ended(self) -> int:
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+def labels(path: Path) -> list[tuple[str, str, str]]:
+    with altmas.Session.open(path) as session:
+        return [(e["kind"], e["point"], e["label"] or "") for e in session.events() if e["point"] is not None]
+
+
+@pytest.fixture
+def session_file(tmp_path):
+    path, _ = make_session(
+        tmp_path, "--budget", 6, "--instructions", "Look at the ears.", "--definition", "cat=any feline"
+    )
+    return path
+
+
+def test_label_undo_skip_doubt_note_and_quit(session_file):
+    screen = Screen("label", session_file, "--terminal", "--annotator", "ana")
+    shown = screen.expect("quit")
+    assert "ana · 0 of 6 labels" in shown and "animal, number" in shown
+    assert "[1] bird" in shown and "[2] cat" in shown and "[3] dog" in shown and "[z] undo" in shown
+    assert "case-" not in shown  # ids can give the class away
+    screen.press("2")
+    screen.expect("cat · saved ")
+    screen.expect("1 of 6 labels")
+    screen.press("z")
+    screen.expect("taken back: cat")
+    screen.expect("0 of 6 labels")
+    screen.press("3")
+    screen.expect("dog · saved ")
+    screen.expect("quit")
+    screen.press("s")
+    screen.expect("why can it not be labelled? ")
+    screen.press("blurred\n")
+    screen.expect("skipped · saved ")
+    screen.expect("quit")
+    screen.press("u")
+    screen.expect("unsure · saved ")
+    screen.expect("quit")
+    screen.press("n")
+    screen.expect("note: ")
+    screen.press("with a hat\n")
+    screen.press("1")
+    screen.expect("bird · saved ")
+    screen.expect("quit")
+    screen.press("i")
+    screen.expect("Look at the ears.")
+    screen.press("c")
+    screen.expect("cat: any feline")
+    screen.press("q")
+    screen.expect("2 labels in ")
+    assert screen.ended() == 0
+    assert [(kind, label) for kind, _, label in labels(session_file)] == [
+        ("label", "cat"),
+        ("undo", ""),
+        ("label", "dog"),
+        ("skip", ""),
+        ("unsure", ""),
+        ("label", "bird"),
+    ]
+    with altmas.Session.open(session_file) as session:
+        told = [e for e in session.events() if e["kind"] in ("label", "skip")]
+    assert told[0]["annotator"] == "ana" and told[0]["seconds"] > 0
+    assert told[0]["point"] == told[1]["point"]  # what was taken back is asked again
+    assert told[2]["body"]["reason"] == "blurred" and told[3]["body"]["note"] == "with a hat"
+
+
+def test_a_class_can_be_typed_and_a_prediction_revealed(session_file):
+    screen = Screen("label", session_file, "--terminal", "-a", "ana")
+    screen.expect("quit")
+    screen.press("r")
+    screen.expect("the model says ")
+    screen.expect("that you looked is recorded")
+    screen.press("/")
+    screen.expect("class: ")
+    screen.press("cow\n")
+    screen.expect("no class is called 'cow'")
+    screen.press("/")
+    screen.expect("class: ")
+    screen.press("DO\n")
+    screen.expect("dog · saved ")
+    screen.expect("quit")
+    screen.press("\x1b[A")  # an arrow key does nothing
+    time.sleep(0.3)
+    screen.press("\x1b")
+    screen.expect("1 label in ")
+    assert screen.ended() == 0
+    assert [kind for kind, _, _ in labels(session_file)] == ["reveal", "label"]
+
+
+def test_it_ends_by_itself_when_the_budget_is_spent_and_goes_on_after_a_restart(session_file):
+    screen = Screen("label", session_file, "--terminal", "-a", "ana")
+    for _ in range(2):
+        screen.expect("quit")
+        screen.press("1")
+        screen.expect("saved")
+    screen.expect("quit")
+    os.kill(screen.pid, signal.SIGKILL)
+    screen.ended()
+    again = Screen("label", session_file, "--terminal", "-a", "ana")
+    assert "2 of 6 labels" in again.expect("quit")
+    again.press("z")
+    again.expect("taken back: bird")
+    for _ in range(5):
+        again.expect("quit")
+        again.press("1")
+        again.expect("saved")
+    again.expect("the budget of 6 labels is spent")
+    assert again.ended() == 0
+
+
+def test_ctrl_c_keeps_what_was_told_and_the_terminal_as_it_was(session_file):
+    screen = Screen("label", session_file, "--terminal")
+    screen.expect("quit")
+    screen.press("1")
+    screen.expect("saved")
+    screen.expect("quit")
+    screen.press("\x03")
+    assert screen.ended() == 130
+    assert [kind for kind, _, _ in labels(session_file)] == ["label"]
+
+
+def test_without_a_terminal_it_says_what_to_use_instead(session_file):
+    ran = run("label", session_file, "--terminal")
+    assert ran.code == 2 and "altmas ask" in ran.err
+
+
+# ---------------------------------------------------------------- without a terminal
+
+
+class Typist:
+    """A keyboard whose keys are known beforehand."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+
+    def key(self) -> str:
+        return self.answers.pop(0) if self.answers else END
+
+    def line(self, prompt: str) -> str:
+        return self.key()
+
+
+def shown_to(typist: Typist, session: altmas.Session, annotator: str | None = None) -> str:
+    console = Console(width=100, record=True, file=open(os.devnull, "w"))
+    with console.file:
+        TerminalLabeller(session, annotator, typist, console).run()
+    return console.export_text()
+
+
+def test_a_small_picture_is_drawn_and_digits_are_their_own_keys():
+    picture = np.zeros((8, 8))
+    picture[:, 3] = 16
+    pool = altmas.Pool(None, [7, 0] * 5, classes=list(range(10)), items=[picture] * 10)
+    with altmas.Session.create(None, pool, method="tradition") as session:
+        shown = shown_to(Typist("7"), session)
+        assert list(session.history.labels.values()) == [7]
+    assert "      ██        " in shown
+
+
+def test_rows_are_shown_by_name_and_nothing_drives_the_terminal():
+    rows = [{"age": 40 + i, "note": "\x1b[31mred\x07"} for i in range(6)]
+    pool = altmas.Pool(None, ["yes", "no"] * 3, items=rows)
+    with altmas.Session.create(None, pool, method="tradition") as session:
+        shown = shown_to(Typist("?"), session)
+    assert "age: 4" in shown and "\\x1b[31mred\\x07" in shown
+
+
+def test_many_classes_get_letters_and_then_the_search():
+    names = [f"class {i:02}" for i in range(40)]
+    pool = altmas.Pool(None, names, classes=names)
+    with altmas.Session.create(None, pool, method="tradition") as session:
+        shown = shown_to(Typist("/", "class 1", "/", "class 39"), session)
+        assert [pool.classes[code] for code in session.history.labels.values()] == ["class 39"]
+    assert "[/] type any other class" in shown and "several begin so: class 10" in shown and "[Esc] quit" in shown

@@ -13,7 +13,7 @@ from narwhals.exceptions import NarwhalsError
 from numpy.typing import NDArray
 
 from altmas.errors import PoolError
-from altmas.files import read_columns, refuse_unknown
+from altmas.files import read_columns, refuse_unknown, sentence
 from altmas.items import LazyItems
 
 Floats = NDArray[np.float32]
@@ -81,7 +81,7 @@ class Columns:
             if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_temporal(kind):
                 return column.cast(pa.large_string())
         except pa.ArrowException as cause:
-            raise PoolError(f"{self._at(name)} holds {kind} that is no text: {cause}") from cause
+            raise PoolError(f"{self._at(name)} holds {kind} that is no text: {sentence(cause)}") from cause
         return self._named(column, name) if name in self.classes and pa.types.is_integer(kind) else column
 
     def _named(self, codes: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -171,15 +171,15 @@ def _of_dataset(dataset: Any, names: list[str]) -> pa.Table:
 
 
 def _of_frame(table: Any, names: list[str]) -> pa.Table:
-    frame = nw.from_native(table, pass_through=True)
-    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
-        raise PoolError(_no_table(table))
     try:
+        frame = nw.from_native(table, pass_through=True)
+        if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+            raise PoolError(_no_table(table))
         refuse_unknown(names, frame.collect_schema().names(), "the table")
         chosen = frame.select(names)
         read = chosen.collect(backend="pyarrow") if isinstance(chosen, nw.LazyFrame) else chosen
     except NarwhalsError as cause:
-        raise PoolError(f"the table cannot be read: {cause}") from cause
+        raise PoolError(f"the table cannot be read: {sentence(cause)}") from cause
     return pa.table({name: _of_series(read.get_column(name), name) for name in names})
 
 
@@ -190,7 +190,7 @@ def _of_series(series: Any, name: str) -> Any:
         values = series.to_list()
         if all(value is None or isinstance(value, str | int | float) for value in values):  # 1 and "one" together
             return pa.array([None if value is None or value != value else str(value) for value in values])
-        raise PoolError(f"the table, column {name!r} holds a mixture of types: {cause}") from cause
+        raise PoolError(f"the table, column {name!r} holds a mixture of types: {sentence(cause)}") from cause
 
 
 def _no_table(table: Any) -> str:

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,8 +46,10 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Se
             table = _jsonl(place, names, numbers)
         else:
             table = _csv(place, "\t" if kind == ".tsv" else ",", names, numbers)
-    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as cause:
-        raise FileError(f"{place} cannot be read as {kind}: {_sentence(cause)}") from cause
+    except UnicodeDecodeError as cause:
+        raise FileError(f"{place} is not UTF-8 text: {cause}") from cause
+    except (pa.ArrowException, OSError, csv.Error) as cause:
+        raise FileError(f"{place} cannot be read as {kind}: {sentence(cause)}") from cause
     if table.num_rows == 0:
         raise FileError(f"{place} has columns but no rows; nothing can be tested")
     return table
@@ -93,9 +94,9 @@ def _accepted() -> str:
     return ", ".join(TABLES[:-1]) + f" or {TABLES[-1]}"
 
 
-def _sentence(cause: Exception) -> str:
-    """What Arrow says, on one line and not too long."""
-    return re.sub(r"\s+", " ", str(cause)).strip()[:200]
+def sentence(cause: Exception) -> str:
+    """What another library says, on one line and not too long."""
+    return " ".join(str(cause).split())[:200]
 
 
 # ---------------------------------------------------------------- Parquet
@@ -152,13 +153,13 @@ def _csv_fault(
     try:
         texts = _csv_rows(place, parse, dict.fromkeys(types, pa.string()), threads=False)
     except pa.ArrowInvalid as precise:
-        return f"{place} cannot be read as .csv: {_sentence(precise)}"
+        return f"{place} cannot be read as .csv: {sentence(precise)}"
     for name, kind in types.items():
         values = texts.column(name).to_pylist() if kind == pa.float64() else []
         for row, value in enumerate(values):
             if not _is_number(value):
                 return f"{place}, column {name!r}, row {row}: {value!r} is not a number"
-    return f"{place} cannot be read as .csv: {_sentence(cause)}"
+    return f"{place} cannot be read as .csv: {sentence(cause)}"
 
 
 def _is_number(text: str) -> bool:
@@ -214,7 +215,7 @@ def _jsonl_fault(place: Path, columns: Sequence[str], cause: pa.ArrowInvalid) ->
             try:
                 row = json.loads(line)
             except ValueError as fault:
-                return f"{place}, line {number} is not JSON: {_sentence(fault)}"
+                return f"{place}, line {number} is not JSON: {sentence(fault)}"
             if not isinstance(row, dict):
                 return f"{place}, line {number} is a {type(row).__name__}; expected one object on each line"
             for name in columns:
@@ -222,7 +223,7 @@ def _jsonl_fault(place: Path, columns: Sequence[str], cause: pa.ArrowInvalid) ->
                 first, where = kinds.setdefault(name, (kind, number)) if kind else ("", 0)
                 if first != kind:
                     return f"{place}, column {name!r}: line {number} holds a {kind}, line {where} a {first}"
-    return f"{place} cannot be read as .jsonl: {_sentence(cause)}"
+    return f"{place} cannot be read as .jsonl: {sentence(cause)}"
 
 
 def _json_kind(value: Any) -> str:

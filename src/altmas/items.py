@@ -32,11 +32,16 @@ class LazyItems(Sequence[Any]):
 def items_of(given: Any) -> Sequence[Any] | None:
     """A sequence that can be indexed by row: frames and series of pandas, polars or pyarrow become lazy items."""
     if isinstance(given, pa.Array):
-        given = pa.chunked_array([given])
-    native = nw.from_native(given, pass_through=True, allow_series=True, eager_only=True)
-    if isinstance(native, nw.DataFrame):
-        return LazyItems(native.to_arrow())
-    if isinstance(native, nw.Series):
-        column = native.to_arrow()
-        return LazyItems(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
+        return LazyItems(pa.chunked_array([given]))
+    native = nw.from_native(given, pass_through=True, allow_series=True)
+    if isinstance(native, nw.LazyFrame):
+        native = native.collect(backend="pyarrow")
+    try:
+        if isinstance(native, nw.DataFrame):
+            return LazyItems(native.to_arrow().select(native.columns))  # pandas would add its index
+        if isinstance(native, nw.Series):
+            column = native.to_arrow()
+            return LazyItems(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
+    except (pa.ArrowException, TypeError, ValueError):  # images and other objects that Arrow cannot hold
+        return native.rows(named=True) if isinstance(native, nw.DataFrame) else native.to_list()
     return given  # type: ignore[no-any-return]

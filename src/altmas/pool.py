@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from altmas.errors import PoolError, UnknownLabel, UnknownPoint
+from altmas.errors import AltmasError, PoolError, UnknownLabel, UnknownPoint
 from altmas.items import items_of
 from altmas.naming import Name, as_whole, is_missing, names_of, plain, spellings
 from altmas.suggest import listing, near
@@ -57,7 +57,7 @@ class Pool:
             raise PoolError("the pool is empty: predictions has no rows; nothing can be tested")
         self.classes_inferred = classes is None
         self.classes = _inferred_classes(names, scores) if classes is None else _given_classes(classes)
-        self.predictions = self.codes(names, what="predictions")
+        self.predictions = self._codes(names, "predictions", PoolError)
         self.features = _features(features, len(names))
         self.scores = _scores(scores, len(names), self.classes)
         if self.classes_inferred and self.scores is not None:
@@ -163,11 +163,13 @@ class Pool:
         return code
 
     def codes(self, labels: ArrayLike, *, what: str = "labels") -> NDArray[np.int64]:
-        """(n,) codes of many class names; PoolError on the first that is none.
+        """(n,) codes of many class names, such as the known truth; UnknownLabel on the first that is none.
 
-        Integers are codes already when no class name is a number (as Hugging Face and scikit-learn store labels).
+        Integers are codes already when no class name is a number (as Hugging Face stores labels).
         """
-        names = names_of(labels, what)
+        return self._codes(names_of(labels, what), what, UnknownLabel)
+
+    def _codes(self, names: NDArray[Any], what: str, refusal: type[AltmasError]) -> NDArray[np.int64]:
         seen, inverse = _factorised(names)
         found = [self.find_class(name) for name in seen]
         numbers = any(isinstance(as_whole(name), int) for name in self.classes)
@@ -178,7 +180,7 @@ class Pool:
         if (code_of < 0).any():
             row = int(np.argmax(codes < 0))
             name = plain(names[row])
-            raise PoolError(
+            raise refusal(
                 f"{what}, row {row}: {name!r} is not one of the classes {listing(self.classes)}"
                 f"{near(name, self.classes)}"
             )

@@ -1,0 +1,215 @@
+"""A file that cannot be read says which, where and why, in one sentence; nothing is ever unpickled."""
+
+import gzip
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from altmas.errors import FileError
+from altmas.files import read_columns, read_matrix
+from altmas.tables import pool_from_source, pool_from_table
+
+RUBBISH = bytes(np.random.default_rng(0).integers(0, 256, 4000, np.uint8))
+
+
+def parquet_bytes(tmp_path) -> bytes:
+    path = tmp_path / "whole.parquet"
+    pd.DataFrame({"pred": np.arange(5000) % 7, "x": np.random.default_rng(0).normal(size=5000)}).to_parquet(path)
+    return path.read_bytes()
+
+
+def refusal(path, names=("pred",), numbers=()) -> str:
+    """The sentence with which the file is refused."""
+    with pytest.raises(FileError) as caught:
+        read_columns(path, list(names), list(numbers))
+    sentence = str(caught.value)
+    assert str(path) in sentence and "\n" not in sentence
+    return sentence
+
+
+def test_a_file_that_is_missing_is_named_with_its_near_neighbour(tmp_path):
+    (tmp_path / "preds.csv").write_text("pred\na\nb\n")
+    assert refusal(tmp_path / "pred.csv").endswith("pred.csv does not exist; did you mean 'preds.csv'?")
+    assert refusal(tmp_path / "nowhere" / "x.csv").endswith("does not exist")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_empty_file_is_refused(tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+    path.touch()
+    assert refusal(path).endswith("is empty")
+
+
+def test_a_file_without_rows_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("pred,x\n")
+    assert "has columns but no rows" in refusal(path)
+    pd.DataFrame({"pred": pd.Series([], dtype=str)}).to_parquet(tmp_path / "t.parquet")
+    assert "has columns but no rows" in refusal(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "jsonl", "ndjson", "parquet"])
+def test_rubbish_is_refused(tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+    path.write_bytes(RUBBISH)
+    refusal(path)
+
+
+@pytest.mark.parametrize("ending", ["txt", "xlsx", "npy", "db", ""])
+def test_a_file_of_another_kind_is_refused(tmp_path, ending):
+    path = tmp_path / f"t.{ending}" if ending else tmp_path / "t"
+    path.write_bytes(RUBBISH)
+    assert "is of no kind that can be read; expected .csv, .tsv, .jsonl, .ndjson or .parquet" in refusal(path)
+
+
+def test_json_that_is_not_in_lines_says_how_to_write_it(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text('[{"pred": 1}]')
+    assert "write one object on each line and call it .jsonl" in refusal(path)
+
+
+def test_a_folder_is_refused(tmp_path):
+    folder = tmp_path / "t.csv"
+    folder.mkdir()
+    assert "is a folder" in refusal(folder)
+
+
+class Trap:
+    """Unpickling it fails the test."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
+
+
+@pytest.mark.parametrize("ending", ["pkl", "pickle", "joblib", "pt"])
+def test_pickled_files_are_refused(tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+    path.write_bytes(pickle.dumps(Trap()))
+    assert "is a pickled file, which can run code when it is read" in refusal(path)
+    with pytest.raises(FileError, match="is a pickled file, which can run code when it is read; expected a .npy file"):
+        pool_from_table(pd.DataFrame({"pred": [0, 1]}), prediction="pred", features=str(path))
+
+
+@pytest.mark.parametrize("kept", [10, 2000, -300, -1])
+def test_a_parquet_file_that_was_cut_is_refused(tmp_path, kept):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(parquet_bytes(tmp_path)[:kept])
+    assert "cannot be read as .parquet" in refusal(path)
+
+
+def test_a_parquet_file_with_damaged_pages_is_refused(tmp_path):
+    whole = bytearray(parquet_bytes(tmp_path))
+    whole[4:3000] = bytes(2996)
+    path = tmp_path / "t.parquet"
+    path.write_bytes(whole)
+    assert "cannot be read as .parquet" in refusal(path, ["pred"], ["x"])
+
+
+def test_a_cut_gzip_file_is_refused(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"pred\n" + b"a\nb\n" * 5000)[:40])
+    assert "cannot be read as .csv" in refusal(path)
+
+
+def test_a_csv_row_of_another_length_is_named_by_its_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("pred,x\na,1\nb,2,3\n")
+    assert "Row #3: Expected 2 columns, got 3" in refusal(path)
+
+
+def test_a_csv_file_of_another_encoding_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("pred,x\nété,1\nb,2\n".encode("latin-1"))
+    assert "t.csv is not UTF-8 text: " in refusal(path)
+    path.write_bytes("été,x\na,1\n".encode("latin-1"))
+    assert "t.csv is not UTF-8 text: " in refusal(path)
+
+
+def test_a_csv_value_that_is_no_number_is_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("pred,x,z\na,1,NA\nb,,2\nb,2.5e3,nan\na,two,4\n")
+    assert refusal(path, ["pred"], ["z", "x"]).endswith("t.csv, column 'x', row 3: 'two' is not a number")
+
+
+def test_a_column_that_is_not_there_is_named_with_the_near_one(tmp_path):
+    (tmp_path / "t.csv").write_text("vendor_label,x\na,1\n")
+    (tmp_path / "t.jsonl").write_text('{"vendor_label": "a", "x": 1}\n')
+    pd.DataFrame({"vendor_label": ["a"], "x": [1]}).to_parquet(tmp_path / "t.parquet")
+    for ending in ("csv", "jsonl", "parquet"):
+        sentence = refusal(tmp_path / f"t.{ending}", ["vendor_lable"])
+        assert "has no column 'vendor_lable'; did you mean 'vendor_label'? (columns: 'vendor_label', 'x')" in sentence
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("pred,pred\na,b\n")
+    assert "has 2 columns called 'pred'; rename all but one" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (['{"pred": 1}', '{"pred": '], "line 2 is not JSON"),
+        (['{"pred": 1}', "", '{"pred": 2} x'], "line 3 is not JSON"),
+        (['[{"pred": 1}]'], "line 1 is a list; expected one object on each line"),
+        (['{"pred": 1}', '{"pred": null}', '{"pred": "a"}'], "column 'pred': line 3 holds a text, line 1 a number"),
+        (['{"pred": 1, "x": {"y": 1}}', '{"pred": 1, "x": {"y": "z"}}'], "cannot be read as .jsonl"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
+def test_a_broken_line_is_named(tmp_path, lines, sentence, ending):
+    path = tmp_path / f"t.{ending}"
+    text = "\n".join(lines).encode()
+    path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
+    assert sentence in refusal(path)
+
+
+def test_a_file_without_permission_or_gone_since_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("pred\na\nb\n")
+    source = json.loads(json.dumps(pool_from_table(path, prediction="pred").source))
+    path.unlink()
+    with pytest.raises(FileError, match="t.csv does not exist"):
+        pool_from_source(source)
+
+
+def save(path, array) -> None:
+    np.save(path, array, allow_pickle=True)
+
+
+@pytest.mark.parametrize(
+    ("array", "sentence"),
+    [
+        (np.array([Trap(), 1], object), "full of Python objects, which are never unpickled"),
+        (np.array(["a", "b"]), "holds <U1; expected an array of numbers"),
+        (np.array(["2020"], "M8[D]"), r"holds datetime64\[D\]; expected an array of numbers"),
+    ],
+)
+def test_an_array_of_anything_but_numbers_is_refused(tmp_path, array, sentence):
+    save(tmp_path / "x.npy", array)
+    with pytest.raises(FileError, match=sentence):
+        read_matrix(tmp_path / "x.npy")
+
+
+def test_a_damaged_array_is_refused(tmp_path):
+    path = tmp_path / "x.npy"
+    save(path, np.ones((100, 3)))
+    whole = path.read_bytes()
+    for piece in (whole[:-8], whole[:40], whole[:8], RUBBISH, pickle.dumps(Trap())):
+        path.write_bytes(piece)
+        with pytest.raises(FileError, match="x.npy is .*; expected an array of numbers written by numpy.save"):
+            read_matrix(path)
+
+
+def test_an_array_file_of_another_kind_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.ones(3))
+    with pytest.raises(FileError, match=r"x.npz is no .npy file; write one with numpy.save\(path, array\)"):
+        read_matrix(tmp_path / "x.npz")
+    with pytest.raises(FileError, match="y.npy does not exist; did you mean 'x.npz'"):
+        read_matrix(tmp_path / "y.npy")
+    (tmp_path / "z.npy").touch()
+    with pytest.raises(FileError, match="z.npy is empty"):
+        read_matrix(tmp_path / "z.npy")

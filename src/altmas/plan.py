@@ -4,6 +4,7 @@ Values are stored as JSON. Functions and objects are stored by where they can be
 what cannot be imported again (a lambda, a class inside a function) has to be handed over on opening.
 """
 
+import functools
 import importlib
 import inspect
 import json
@@ -14,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from altmas.callables import name_of
 from altmas.errors import PlanError
 from altmas.methods import DEFAULT_METHOD, METHODS, Method, Task, check, method_named
 from altmas.metrics import Metric, MetricLike, metric_set
@@ -64,9 +66,10 @@ class Plan:
     ) -> Self:
         """The plan for this pool; PlanError, MetricError or MethodError if it cannot be carried out."""
         wanted = _metric_tuple(metrics)
-        known = [metric.name for metric in metric_set(wanted, pool)]
+        asked = metric_set(wanted, pool)
+        known = [metric.name for metric in asked]
         chosen = method_named(method)
-        check(chosen, pool)
+        check(chosen, pool, asked)
         return cls(
             metrics=wanted,
             method=chosen,
@@ -185,7 +188,7 @@ def _metric_name(metric: MetricLike) -> str:
         return metric
     if isinstance(metric, tuple):
         return str(metric[0])
-    return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
+    return metric.name if isinstance(metric, Metric) else name_of(metric)
 
 
 def _metric_json(metric: MetricLike) -> Any:
@@ -193,7 +196,7 @@ def _metric_json(metric: MetricLike) -> Any:
         return metric
     if isinstance(metric, tuple):
         return {"cost": np.asarray(metric[1]).tolist()}
-    return {"name": _metric_name(metric), "function": None if isinstance(metric, Metric) else place_of(metric)}
+    return {"name": _metric_name(metric), "function": None if isinstance(metric, Metric) else _encoded(metric)}
 
 
 def _metric_from(plain: Any, given: Mapping[str, MetricLike]) -> MetricLike:
@@ -204,12 +207,14 @@ def _metric_from(plain: Any, given: Mapping[str, MetricLike]) -> MetricLike:
     name = plain["name"]
     if name in given:
         return given[name]
-    function = imported(plain["function"])
-    if function is None or not _takes_two(function):
-        place = f" from {plain['function']}" if plain["function"] else ""
+    try:
+        function = _decoded(plain["function"])
+    except LookupError:
+        function = None
+    if not _takes_two(function):
         raise PlanError(
-            f"the session's metric {name!r} is a function that cannot be imported again{place}; "
-            f"pass it: Session.open(path, metrics=[{name}])"
+            f"the session's metric {name!r} is a function that cannot be imported again; "
+            "pass it: Session.open(path, metrics=[...])"
         )
     return function  # type: ignore[no-any-return]
 
@@ -265,6 +270,8 @@ def _encoded(value: Any) -> Any:
         return {"$object": place_of(type(value)), "options": options}
     if callable(value) and place_of(value):
         return {"$function": place_of(value)}
+    if isinstance(value, functools.partial):
+        return {"$partial": _encoded(value.func), "args": _encoded(value.args), "keywords": _encoded(value.keywords)}
     return {"$lost": repr(value)}
 
 
@@ -277,6 +284,8 @@ def _decoded(value: Any) -> Any:
         return tuple(_decoded(one) for one in value["$tuple"])
     if "$lost" in value:
         raise LookupError(value["$lost"])
+    if "$partial" in value:
+        return functools.partial(_decoded(value["$partial"]), *_decoded(value["args"]), **_decoded(value["keywords"]))
     if "$function" in value or "$object" in value:
         found = imported(value.get("$function") or value["$object"])
         if found is None or ("$object" in value and not is_dataclass(found)):

@@ -93,7 +93,7 @@ def simulate(
     steps = _steps(budgets, repeats, batch, len(pool))
     chosen = [method_named(method) for method in methods]
     for method in chosen:
-        check(method, pool)
+        check(method, pool, task.metrics)
     cells = [(method, repeat) for repeat in range(repeats) for method in chosen]
     journal = Journal(results, _settings(task, steps, batch, seed))
     waiting = [cell for cell in cells if _key(*cell) not in journal.done]

@@ -1,6 +1,6 @@
 """What a user picks by name: how points are chosen and how metrics are estimated from their labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ from altmas.methods.bald import Bald
 from altmas.methods.protocol import Method, Needs, Task
 from altmas.methods.tradition import Tradition
 from altmas.methods.trust import Trust
+from altmas.metrics import Metric
 from altmas.pool import Pool
-from altmas.suggest import near
+from altmas.suggest import listing, near
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -24,8 +25,10 @@ __all__ = [
     "Tradition",
     "Trust",
     "check",
+    "lacking",
     "method_named",
     "options_of",
+    "unsupported",
 ]
 
 METHODS: dict[str, Callable[..., Method]] = {
@@ -53,23 +56,46 @@ def options_of(method: Method) -> dict[str, Any]:
     return asdict(method) if is_dataclass(method) and not isinstance(method, type) else {}
 
 
-def check(method: Method, pool: Pool) -> None:
-    """MethodError if the pool lacks what the method needs, naming the methods that could."""
-    lacks = [
+def check(method: Method, pool: Pool, metrics: Sequence[Metric] | None = None) -> None:
+    """MethodError if the pool lacks what the method needs or it cannot estimate a metric, naming methods that could."""
+    lacks = lacking(method, pool)
+    if lacks:
+        able = [name for name, make in METHODS.items() if not lacking(make(), pool)]
+        raise MethodError(
+            f"method {method.name!r} needs {lacks}, which this pool does not have; "
+            f"methods that work without: {', '.join(able)}"
+        )
+    reason = unsupported(method, metrics or ())
+    if reason:
+        able = [
+            name for name, make in METHODS.items() if not lacking(make(), pool) and not unsupported(make(), metrics or ())
+        ]
+        raise MethodError(f"method {method.name!r} {reason}; methods that can: {', '.join(able)}")
+
+
+def lacking(method: Method, pool: Pool) -> str:
+    """What the method needs and the pool does not have, in words; empty if nothing."""
+    needs = method.needs
+    if needs.either and pool.features is None and pool.scores is None:
+        return "scores or features"
+    missing = [
         what
         for what, needed, given in (
-            ("features", method.needs.features, pool.features),
-            ("scores", method.needs.scores, pool.scores),
+            ("features", needs.features, pool.features),
+            ("scores", needs.scores, pool.scores),
         )
         if needed and given is None
     ]
-    if lacks:
-        able = [name for name, make in METHODS.items() if not _lacking(make(), pool)]
-        raise MethodError(
-            f"method {method.name!r} needs {' and '.join(lacks)}, which this pool does not have; "
-            f"methods that work without: {', '.join(able)}"
-        )
+    return " and ".join(missing)
 
 
-def _lacking(method: Method, pool: Pool) -> bool:
-    return (method.needs.features and pool.features is None) or (method.needs.scores and pool.scores is None)
+def unsupported(method: Method, metrics: Sequence[Metric]) -> str:
+    """Why the method cannot estimate these metrics, in words; empty if it can."""
+    needs = method.needs
+    other = [metric.name for metric in metrics if needs.metrics and metric.kind not in needs.metrics]
+    if other:
+        return f"cannot estimate {listing(other, 5)} (it knows {', '.join(needs.metrics)})"
+    classes = {metric.classes for metric in metrics}
+    if needs.one_class and len(classes) > 1:
+        return f"works on one class at a time, and {listing([metric.name for metric in metrics], 5)} are about several"
+    return ""

@@ -11,11 +11,23 @@ from altmas.pool import Pool
 
 @dataclass(frozen=True)
 class Needs:
-    """What a method cannot do without, and what it gives."""
+    """What a method cannot do without, and what it gives.
+
+    either     scores or features, whichever there are
+    metrics    kinds of metrics it can estimate; empty for any
+    one_class  all metrics must be about the same class
+    biased     whether its estimates are off on average, beyond the O(1/n) of any ratio, until everything is labelled
+    after      the publication it follows
+    """
 
     features: bool = False
     scores: bool = False
     interval: str = "none"  # "fixed-n" | "anytime" | "credible" | "none"
+    either: bool = False
+    metrics: tuple[str, ...] = ()
+    one_class: bool = False
+    biased: bool = False
+    after: str = ""
 
 
 @dataclass(frozen=True)

@@ -246,7 +246,7 @@ def test_a_metric_of_unknown_structure_takes_the_table_route(seed):
         return 0.0 if np.isnan(answer) else answer
 
     values = brute_force_values(value, a, labels, 3)
-    _, tables = belief.of_slice(metric)
+    tables = belief.hard_tables(metric)
     assert_allclose(candidate_values(metric, tables, a, labels), values, atol=1e-12)
     found = metric_information(metric, belief, np.ones(len(a), bool))
     assert_allclose(found, brute_force_information(values, pinned(probs, known)), atol=1e-12)
@@ -314,7 +314,7 @@ def test_the_values_of_fixture_2_to_their_printed_digits(name, at_1, at_3):
     (metric,) = metric_set([name], pool)
     probs = 0.9 * np.eye(2)[FIXTURE_2_L] + 0.05
     known = np.array([-1, -1, -1, -1, 0, 1])
-    _, tables = belief_of(pool, probs, known, [metric]).of_slice(metric)
+    tables = belief_of(pool, probs, known, [metric]).hard_tables(metric)
     values = candidate_values(metric, tables, FIXTURE_2_A, FIXTURE_2_L)
     assert_allclose(values[1], at_1, atol=5e-7)
     assert_allclose(values[3], at_3, atol=5e-7)
@@ -383,7 +383,7 @@ def test_kappa_merges_labels_with_equal_row_sums():
     pool = Pool(None, a, classes=range(4))
     (metric,) = metric_set(["kappa"], pool)
     belief = belief_of(pool, probs, np.full(20, -1), [metric])
-    _, tables = belief.of_slice(metric)
+    tables = belief.hard_tables(metric)
     groups = groups_by_value(candidate_values(metric, tables, a, belief.labels))
     assert (groups.max(1) == 1).all()
     assert_allclose(
@@ -400,7 +400,7 @@ def test_macro_recall_cannot_tell_never_predicted_classes_apart():
     pool = Pool(None, a, classes=range(4))
     (metric,) = metric_set(["macro_recall"], pool)
     belief = belief_of(pool, probs, np.full(40, -1), [metric])
-    _, tables = belief.of_slice(metric)
+    tables = belief.hard_tables(metric)
     groups = groups_by_value(candidate_values(metric, tables, a, belief.labels))
     assert (groups.max(1) == 2).all()
     assert_array_equal(groups[:, 2], groups[:, 3])

@@ -152,34 +152,36 @@ class Belief:
     """Everything about the posterior that estimates and scores are made of.
 
     posterior    the probabilities themselves, for a second look where groups depend on counts
+    predictions  (N,) a_i
+    members      (N,) the points of each slice that a metric is about, None for all of them
     labels       (M, N) the most probable label of each point in each draw
     information  of every point, for the classes in `classes`
     filled       the tables that estimates rest on by slice, (M, C, C), where they are not those of `labels`
     """
 
-    pool: Pool
     posterior: Posterior
+    predictions: Array
+    members: Mapping[Slice, Array | None]
     labels: Array
     information: Information
     classes: tuple[int, ...]
     filled: Mapping[Slice, Floats] = field(default_factory=dict)
-    _by_slice: dict[Slice, tuple[Array | None, Floats]] = field(default_factory=dict, repr=False)
+    _hard: dict[Slice, Floats] = field(default_factory=dict, repr=False)
 
     def of_class(self, k: int) -> Floats:
         """(N,) IB(P[:, i, k])."""
         return np.asarray(self.information.of_class[:, self.classes.index(k)])
 
-    def of_slice(self, metric: Metric) -> tuple[Array | None, Floats]:
-        """The points the metric is about (None: all) and their tables K_j, (M, C, C); computed once for each slice."""
-        if metric.where not in self._by_slice:
-            members = metric.members(self.pool)
-            tables = tables_of_labels(self.labels, self.pool.predictions, len(self.pool.classes), members)
-            self._by_slice[metric.where] = members, tables
-        return self._by_slice[metric.where]
+    def hard_tables(self, metric: Metric) -> Floats:
+        """(M, C, C) K_j of the points that the metric is about; computed once for each slice."""
+        if metric.where not in self._hard:
+            members, n_classes = self.members[metric.where], self.posterior.n_classes
+            self._hard[metric.where] = tables_of_labels(self.labels, self.predictions, n_classes, members)
+        return self._hard[metric.where]
 
     def tables(self, metric: Metric) -> Floats:
         """(M, C, C) the tables that the estimate of this metric rests on (A.5)."""
-        return self.filled[metric.where] if metric.where in self.filled else self.of_slice(metric)[1]
+        return self.filled[metric.where] if metric.where in self.filled else self.hard_tables(metric)
 
 
 LABEL_MODES = ("hard", "sample", "expected")
@@ -211,7 +213,7 @@ def believe(
 
     labels, parts, fills = zip(*posterior.map(of_chunk), strict=True)
     filled = {where: np.sum([one[where] for one in fills], axis=0) for where in fills[0]}
-    return Belief(pool, posterior, np.concatenate(labels, axis=1), joined(parts), classes, filled)
+    return Belief(posterior, pool.predictions, members, np.concatenate(labels, axis=1), joined(parts), classes, filled)
 
 
 def classes_asked(metrics: Sequence[Metric]) -> tuple[int, ...]:
@@ -221,7 +223,7 @@ def classes_asked(metrics: Sequence[Metric]) -> tuple[int, ...]:
 
 def closed_form(metric: Metric, belief: Belief, tables: Floats) -> Floats | None:
     """(N,) I_k(i) where the groups are known beforehand (A.7.4), or None where they are not."""
-    a, kind, none = belief.pool.predictions, metric.kind, np.float64(0)
+    a, kind, none = belief.predictions, metric.kind, np.float64(0)
     if kind in ("accuracy", "error", "macro_precision"):
         return belief.information.of_prediction
     if kind == "precision":
@@ -276,7 +278,7 @@ def groups_of(metric: Metric, belief: Belief, tables: Floats, rows: Array) -> ND
 
     Above 30 classes a metric of unknown structure is taken to tell all labels apart, which makes it BALD.
     """
-    n_classes, a = tables.shape[-1], belief.pool.predictions[rows]
+    n_classes, a = tables.shape[-1], belief.predictions[rows]
     if metric.kind == "cost":
         one_cell = np.zeros((n_classes, n_classes))
         one_cell[0, 0] = 1.0  # at a table of one point the gradient is the cost matrix up to a constant
@@ -288,12 +290,12 @@ def groups_of(metric: Metric, belief: Belief, tables: Floats, rows: Array) -> ND
 
 def metric_information(metric: Metric, belief: Belief, open_: Array) -> Floats:
     """(N,) I_k(i) of (A8) for one metric; 0 outside its slice, and outside `open_` where values must be computed."""
-    members, tables = belief.of_slice(metric)
+    members, tables = belief.members[metric.where], belief.hard_tables(metric)
     score = closed_form(metric, belief, tables)
     if score is not None:
         return score if members is None else np.where(members, score, 0.0)
     rows = np.flatnonzero(open_ if members is None else open_ & members)
-    score = np.zeros(len(belief.pool))
+    score = np.zeros(len(belief.predictions))
     if len(rows) == 0:
         return score
     groups = groups_of(metric, belief, tables, rows)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from session_world import create, truth
 
 import altmas
 from altmas import store
 from altmas.errors import FileError, NewerSession, NotASession, SessionExists, StoreFailure
 from altmas.store import Entry, LabelStore, pack, unpack
+from session_world import create, truth
 
 
 @pytest.fixture

@@ -1,0 +1,82 @@
+"""Votes of several people: agreement, disagreement, adjudication."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from altmas.errors import SessionError, UnknownLabel
+from altmas.opinions import wants_two
+from session_world import NAMES, N, create, pool
+
+
+def test_agreement_of_two_people_is_cohens_kappa():
+    rng = np.random.default_rng(4)
+    ana = NAMES[rng.integers(0, 3, N)]
+    bob = np.where(rng.random(N) < 0.6, ana, NAMES[rng.integers(0, 3, N)])
+    session = create()
+    for row in range(N):  # who comes first makes no difference
+        for name, votes in sorted({"ana": ana, "bob": bob}.items(), reverse=bool(row % 2)):
+            session.tell(f"p{row}", votes[row], name)
+    found = session.agreement()
+    assert found.points == N and found.share == np.mean(ana == bob)
+    assert found.kappa == pytest.approx(cohen_kappa_score(ana, bob))
+
+
+def test_agreement_is_undefined_without_pairs_and_where_everybody_says_the_same():
+    session = create()
+    session.tell("p1", "cat", "ana")
+    assert session.agreement().points == 0 and math.isnan(session.agreement().kappa)
+    session.tell("p1", "cat", "bob")
+    assert session.agreement().share == 1 and math.isnan(session.agreement().kappa)
+
+
+def test_the_first_vote_is_the_label_until_somebody_settles_it():
+    session = create()
+    session.tell({"p1": "cat", "p2": "cat"}, annotator="ana")
+    session.tell({"p1": "dog", "p2": "cat"}, annotator="bob")
+    assert session.history.labels == {1: 0, 2: 0}
+    (found,) = session.disagreements()
+    assert (found.id, found.index, found.item) == ("p1", 1, "text 1")
+    assert found.votes == {"ana": "cat", "bob": "dog"} and session.status().disagreements == 1
+    session.adjudicate("p1", "owl", "eve", "seen under the lens")
+    assert session.history.labels == {1: 2, 2: 0} and session.disagreements() == []
+    session.tell("p1", "dog", "ana")
+    assert session.history.labels[1] == 2  # settled is settled
+    session.undo("eve")
+    assert session.history.labels[1] == 1 and session.disagreements() == []  # ana came round
+
+
+def test_taking_the_first_vote_back_leaves_the_second():
+    session = create()
+    session.tell("p1", "cat", "ana")
+    session.tell("p1", "dog", "bob")
+    session.undo("ana")
+    assert session.history.labels == {1: 1} and session.votes("p1") == {"bob": "dog"}
+
+
+def test_an_unsure_point_waits_to_be_settled():
+    session = create()
+    session.skip("p1", "blurred", "ana", kind="unsure")
+    session.skip("p2", "torn", "ana")
+    (found,) = session.unsure()
+    assert found.id == "p1" and found.votes == {"ana": "unsure: blurred"}
+    session.adjudicate("p1", "cat")
+    assert session.history.labels == {1: 0} and session.unsure() == []
+
+
+def test_what_cannot_be_settled():
+    session = create()
+    with pytest.raises(SessionError, match="no label to settle; tell one first; nothing was recorded"):
+        session.adjudicate("p1", "cat")
+    session.tell("p1", "cat")
+    with pytest.raises(UnknownLabel, match="point 'p1': label 'hound'"):
+        session.adjudicate("p1", "hound")
+
+
+def test_the_share_that_is_labelled_twice():
+    ids = pool(10_000).ids
+    share = np.mean([wants_two(id, 7, 0.2) for id in ids])
+    assert abs(share - 0.2) < 4 * math.sqrt(0.16 / 10_000)
+    assert not any(wants_two(id, 7, 0.0) for id in ids[:100]) and all(wants_two(id, 7, 1.0) for id in ids[:100])

@@ -1,0 +1,90 @@
+"""What is left when a labelling process is killed, and when two of them write at once."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import altmas
+from benchmarks.kill9 import kills
+from session_world import create
+
+
+def test_a_process_killed_at_random_moments_loses_no_acknowledged_label(tmp_path):
+    found = list(kills(tmp_path / "killed.altmas", 20, longest=0.25))
+    assert [kill for kill in found if not kill.harmless] == []
+    assert found[-1].acknowledged > 20  # the kills did hit a process at work
+
+
+TELLER = """
+import sys, altmas
+path, name, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
+session = altmas.Session.open(path)
+print("ready", flush=True)
+sys.stdin.readline()
+for row in range(first, first + 30):
+    session.tell(f"p{row}", "cat", annotator=name)
+    print(row, flush=True)
+"""
+
+
+def teller(path: Path, name: str, first: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", TELLER, str(path), name, str(first)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_tell_at_once(tmp_path):
+    path = tmp_path / "one.altmas"
+    create(path).close()
+    both = [teller(path, "ana", 0), teller(path, "bob", 15)]
+    for process in both:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    said = []
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in both:
+        out, _ = process.communicate(timeout=60)
+        said.append([int(line) for line in out.split()])
+    assert said == [list(range(30)), list(range(15, 45))]
+    with altmas.Session.open(path) as session:
+        assert session.integrity() == "ok"
+        assert sorted(session.history.labels) == list(range(45))
+        assert session.status().revisions == 0
+        assert session.votes("p20") == {"ana": "cat", "bob": "cat"}
+
+
+ASKER = """
+import sys, altmas
+path, name = sys.argv[1], sys.argv[2]
+session = altmas.Session.open(path)
+print("ready", flush=True)
+sys.stdin.readline()
+while queries := session.ask(3, annotator=name):
+    for query in queries:
+        session.tell(query.id, "cat", annotator=name)
+        print(query.index, flush=True)
+"""
+
+
+def test_two_processes_that_ask_at_once_never_get_the_same_point(tmp_path):
+    path = tmp_path / "one.altmas"
+    create(path, budget=40).close()
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", ASKER, str(path), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for name in ("ana", "bob")
+    ]
+    for process in both:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    rows = [int(line) for process in both for line in process.communicate(timeout=60)[0].split()]
+    assert len(rows) == len(set(rows)) == 40
+    with altmas.Session.open(path) as session:
+        assert sorted(session.history.labels) == sorted(rows)
+        drawn = session.history.drawn.tolist()
+        assert len(drawn) == len(set(drawn)) == 40

@@ -3,11 +3,7 @@
 One point carries both predictions, so the difference of a metric is estimated from pairs: what both models get right
 or wrong alike cancels. Notation: a_i, b_i the two predictions, y_i the label, Delta = Q(T_b) - Q(T_a).
     D_i    = dQ/dT[b_i, y_i] at T_b  -  dQ/dT[a_i, y_i] at T_a           influence of point i on Delta (C4)
-    v_m    = 1 + (R - M)/(R - m) (1/(N_m q_m) - 1)                       weight of draw m = 1..M (LURE)
-    A_m    = (1/R) (e_m (R - m + 1)/(N_m q_m)  +  sum of e_k, k < m)     e = D minus its weighted mean
-    Var    = R^2 M/(M - 1) sum_m c_m^2 A_m^2,   c_m = R (R - M) / (M (R - m)(R - m + 1))
-with R = points that were not volunteered, N_m = points open at draw m and q_m = the probability of that draw. The
-finite-pool correction is inside c_m: once everything is labelled the variance is 0. Uniform draws have v_m = 1.
+Tables and variance are those of weighted.py, with D minus its weighted mean as the residual.
 """
 
 import math
@@ -21,12 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from altmas.errors import PoolError
-from altmas.history import Batch, History
+from altmas.history import History
 from altmas.intervals import normal_quantile
 from altmas.metrics import Metric, MetricLike, metric_set, table_of
 from altmas.naming import names_of
 from altmas.pool import Pool
 from altmas.suggest import listing
+from altmas.weighted import Draws, draws_of, has_probabilities, martingale_variance, scaled_weights
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -159,7 +156,7 @@ def compare(
     second = second_predictions(task.pool, predictions)
     asked = task.metrics if metrics is None else metric_set(metrics, task.pool)
     differences = compare_predictions(task.pool, history, second, asked, task.confidence)
-    if any(batch.probabilities is None for batch in history.batches) and len(history.labels) < len(task.pool):
+    if not has_probabilities(history):
         other = replace(task, pool=with_predictions(task.pool, second), metrics=asked)
         pairs = zip(
             session.method.estimate(replace(task, metrics=asked), history),
@@ -205,80 +202,6 @@ def with_predictions(pool: Pool, codes: NDArray[np.int64]) -> Pool:
     )
 
 
-# ---------------------------------------------------------------- the draws
-
-
-@dataclass(frozen=True)
-class Draws:
-    """The labelled draws in drawing order, and what is known without them.
-
-    rows    (M,) points;  place (M,) m of each draw, from 1;  tilt (M,) 1/(N_m q_m): 1 for a uniform draw
-    exact   (V,) labelled points that need no weight: volunteered ones and draws that were certain
-    open    number of points that are not exact: R;  total  number of draws up to the last labelled one
-    """
-
-    rows: Array
-    place: Array
-    tilt: Array
-    exact: Array
-    open: int
-    total: int
-
-    @property
-    def weights(self) -> Array:
-        """v_m of the module's docstring."""
-        share = (self.open - self.total) / np.maximum(self.open - self.place, 1)
-        return np.asarray(1 + share * (self.tilt - 1))
-
-    @property
-    def steps(self) -> Array:
-        """c_m of the module's docstring."""
-        if self.total >= self.open:
-            return np.zeros(len(self.rows))
-        left = self.open - self.place
-        return np.asarray(self.open * (self.open - self.total) / (self.total * left * (left + 1.0)))
-
-
-def draws_of(history: History) -> Draws:
-    """The weighted draws of a history whose batches all carry probabilities."""
-    told_before = _volunteered_before(history)
-    rows, tilt, certain = [], [], []
-    drawn = 0
-    for batch, volunteered in zip(history.batches, told_before, strict=True):
-        for row, probability in zip(batch.indices.tolist(), _probabilities(batch), strict=True):
-            still_open = history.n_points - volunteered - drawn
-            drawn += 1
-            if probability > 1 - 1e-9 and still_open > 1:
-                certain.append(row)
-            else:
-                rows.append(row)
-                tilt.append(1 / (still_open * probability))
-    labelled = np.array([row in history.labels for row in rows], np.bool_)
-    total = int(np.flatnonzero(labelled)[-1]) + 1 if labelled.any() else 0
-    kept = np.flatnonzero(labelled)
-    exact = [*history.volunteered.tolist(), *(row for row in certain if row in history.labels)]
-    return Draws(
-        rows=np.array(rows, np.int64)[kept],
-        place=kept + 1,
-        tilt=np.array(tilt, np.float64)[kept],
-        exact=np.array(exact, np.int64),
-        open=history.n_points - len(exact),
-        total=total,
-    )
-
-
-def _probabilities(batch: Batch) -> list[float]:
-    assert batch.probabilities is not None
-    return batch.probabilities.tolist()  # type: ignore[no-any-return]
-
-
-def _volunteered_before(history: History) -> list[int]:
-    """How many volunteered labels were known when each batch was drawn."""
-    volunteered = set(history.volunteered.tolist())
-    known = np.cumsum([0, *(row in volunteered for row in history.labels)])
-    return [int(known[min(batch.labels_before, len(history.labels))]) for batch in history.batches]
-
-
 # ---------------------------------------------------------------- the difference
 
 
@@ -286,7 +209,7 @@ def compare_predictions(
     pool: Pool, history: History, second: NDArray[np.int64], metrics: Iterable[Metric], confidence: float
 ) -> list[Difference]:
     """Delta of each metric with its interval; without one where a draw carries no probability."""
-    if any(batch.probabilities is None for batch in history.batches) and len(history.labels) < len(pool):
+    if not has_probabilities(history):
         return [_without_interval(pool, history, second, metric, confidence) for metric in metrics]
     draws = draws_of(history)
     return [_difference(pool, history, second, metric, draws, confidence) for metric in metrics]
@@ -353,13 +276,6 @@ def verdict_of(metric: Metric, low: float, high: float, *, exact: bool = False) 
     return "undecided"
 
 
-def scaled_weights(draws: Draws, inside: Array) -> Array:
-    """(M,) how many points of the pool each labelled draw stands for: v_m, scaled to the known number of points."""
-    weights = np.where(inside[draws.rows], draws.weights, 0.0)
-    unknown = inside.sum() - inside[draws.exact].sum()
-    return weights * (unknown / weights.sum()) if weights.any() else weights
-
-
 @dataclass(frozen=True)
 class _Pair:
     """Both models' predictions, the labels known, and the metric."""
@@ -395,13 +311,6 @@ def _half_width(
     variance = martingale_variance(draws, residual) * len(rows) / max(len(rows) - 1, 1)
     variance += pseudo_variance(pair, influence, inside & differs, draws, normal_quantile(confidence))
     return float(student.ppf((1 + confidence) / 2, max(len(rows) - 1, 1))) * math.sqrt(variance)
-
-
-def martingale_variance(draws: Draws, residual: Array) -> float:
-    """R^2 sum_m c_m^2 A_m^2 of the module's docstring, of residuals (M,) whose weighted sum is 0."""
-    before = np.cumsum(residual) - residual
-    terms = residual * draws.tilt * (draws.open - draws.place + 1) + before  # R A_m
-    return float(((draws.steps * terms) ** 2).sum())
 
 
 def pseudo_variance(pair: _Pair, influence: Array, disagree: Array, draws: Draws, z: float) -> float:

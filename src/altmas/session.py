@@ -11,11 +11,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from altmas.answers import Answer, annotator_name
 from altmas.errors import NotASession, PlanError, SessionError, StoreFailure, VoteConflict
@@ -43,6 +45,11 @@ from altmas.ready_queue import ReadyQueue
 from altmas.snapshot import Snapshot, Status, status_of
 from altmas.stopping import Decision
 from altmas.store import Entry, Event, LabelStore, pack
+
+if TYPE_CHECKING:
+    from altmas.compare import Comparison
+    from altmas.interop import ExportResult, ImportResult
+    from altmas.report import Report
 
 log = logging.getLogger("altmas")
 
@@ -472,6 +479,51 @@ class Session:
     def integrity(self) -> str:
         """What SQLite's own check of the file says: "ok", or the faults it found."""
         return self._journal.store.integrity()
+
+    # ------------------------------------------------------------ reports, comparisons, files
+
+    def report(self, path: str | os.PathLike[str] | None = None, *, items: bool = False) -> "Report":
+        """The report as it stands, written as one HTML file with JSON beside it; no item is in it unless asked for."""
+        from altmas.report import report_of  # reports, files and trackers need Session: imports point up the tree
+
+        return report_of(self, path, items=items)
+
+    def compare(
+        self, predictions: ArrayLike | Mapping[Any, Any], metrics: Iterable[MetricLike] | None = None
+    ) -> "Comparison":
+        """A second model against this one on the labels that exist; predictions by row, or as {id: prediction}."""
+        from altmas.compare import compare
+
+        return compare(self, predictions, metrics)
+
+    def export(
+        self, path: str | os.PathLike[str], n: int, format: str | None = None, *, blind: bool = True
+    ) -> "ExportResult":
+        """Write the next n points to label as CSV, JSONL, Parquet or Label Studio tasks."""
+        from altmas.interop import export_items
+
+        return export_items(self, path, n, format, blind=blind)
+
+    def export_labels(self, path: str | os.PathLike[str], format: str | None = None) -> "ExportResult":
+        """Write every label, skip and ruling that holds now as CSV, JSONL or Parquet."""
+        from altmas.interop import export_labels
+
+        return export_labels(self, path, format)
+
+    def import_labels(self, path: str | os.PathLike[str], format: str | None = None) -> "ImportResult":
+        """Record the labels of a file, all or none: CSV, JSONL, Parquet, Label Studio's JSON or JSON_MIN."""
+        from altmas.interop import import_labels
+
+        return import_labels(self, path, format)
+
+    def log_to_mlflow(self, *, report: bool = True, run_id: str | None = None) -> str:
+        """Log every estimate with its interval and the report to MLflow; the id of the run."""
+        from altmas.trackers import log_to_mlflow
+
+        return log_to_mlflow(self, report=report, run_id=run_id)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.estimate()._repr_html_()}"
 
     # ------------------------------------------------------------ the loop
 

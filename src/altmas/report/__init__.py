@@ -1,0 +1,71 @@
+"""A session as a report: one self-contained HTML file, and the same as JSON."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from altmas.interop.plain import write_whole
+from altmas.report.content import content_of
+from altmas.report.html import fragment, page
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+__all__ = ["Report", "content_of", "report_of"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a session says at one moment; `content` is the tree that `to_json` writes and `to_html` shows."""
+
+    content: dict[str, Any]
+    pictures: dict[str, tuple[bytes, str]] = field(default_factory=dict, repr=False)
+
+    def to_html(self) -> str:
+        """One page that needs no other file and no network."""
+        return page(self.content, self.pictures)
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, and the JSON beside it; for a path that ends in .json that alone."""
+        place = Path(path)
+        write_whole(place.with_suffix(".json"), self.to_json().encode())
+        if place.suffix.lower() != ".json":
+            write_whole(place, self.to_html().encode())
+        return place
+
+    def __str__(self) -> str:
+        return "\n".join(one["verdict"]["sentence"] for one in self.content["metrics"])
+
+    def _repr_html_(self) -> str:
+        return fragment(self.content)
+
+
+def report_of(session: "Session", path: str | os.PathLike[str] | None = None, *, items: bool = False) -> Report:
+    """The report of a session, written to `path` if one is given; with items, the labelled points are in it."""
+    report = Report(content_of(session, items=items), _pictures(session) if items else {})
+    if path is not None:
+        report.write(path)
+    return report
+
+
+def _pictures(session: "Session") -> dict[str, tuple[bytes, str]]:
+    """The images of labelled points that can be shown."""
+    from altmas.web.images import NoImage  # here, because the page's package loads a web server
+    from altmas.web.items import image_of, parts_of
+
+    found = {}
+    for row in session.history.labels:
+        for part in parts_of(session.pool, row):
+            if part["kind"] == "image":
+                try:
+                    name = f"{session.pool.ids[row]}.{part['number']}"
+                    found[name] = image_of(session.pool, row, part["number"])
+                except NoImage:
+                    continue
+    return found

@@ -1,0 +1,141 @@
+"""What the figures of a report rest on, in words, and which of it was checked."""
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from altmas.estimates import Estimates
+from altmas.history import History
+from altmas.report.words import number, percent, plural
+from altmas.snapshot import Status
+from altmas.weighted import has_probabilities
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+FEW_LABELS = 30
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """state: "checked" (it holds), "warning" (it does not, or not fully) or "unchecked" (it cannot be known here)."""
+
+    title: str
+    state: str
+    words: str
+
+
+def assumptions_of(session: "Session", history: History, status: Status, estimates: Estimates) -> list[dict[str, Any]]:
+    """Every assumption behind the figures, with what is known about it."""
+    found = [
+        Assumption(
+            "The pool is what you care about",
+            "unchecked",
+            f"All figures are about these {len(session.pool):,} points and nothing else. Whether they stand for next "
+            "year's data cannot be seen from here.",
+        ),
+        _draws(history),
+        _interval(session, estimates),
+        _labels(session),
+        _skips(history, status),
+        _blind(status),
+        _number(history),
+    ]
+    return [asdict(one) for one in found]
+
+
+def _draws(history: History) -> Assumption:
+    title = "Points were drawn with known probabilities"
+    if not history.batches:
+        return Assumption(title, "warning", "No point was drawn by the session: labels were only volunteered.")
+    if not has_probabilities(history):
+        return Assumption(
+            title,
+            "warning",
+            "The method picked points without chance: its estimate rests on its model alone, not on sampling theory.",
+        )
+    drawn = len(history.drawn)
+    words = f"All {plural(drawn, 'draw')} have a probability in the log, and the log's chain of hashes is unbroken."
+    if len(history.volunteered):
+        words += (
+            f" {plural(len(history.volunteered), 'label')} came without being asked for: they are taken as exact where "
+            "they are and stand for no other point."
+        )
+    return Assumption(title, "checked", words)
+
+
+def _interval(session: "Session", estimates: Estimates) -> Assumption:
+    title = "The interval fits the way it is used"
+    kinds = {one.interval for one in estimates}
+    looks = len(session.logged_estimates())
+    if "none" in kinds:
+        return Assumption(title, "warning", "The method gives no interval: its values come without a guarantee.")
+    if "credible" in kinds:
+        return Assumption(title, "warning", "The interval is a belief of the method's model, without a guarantee.")
+    if kinds == {"anytime"}:
+        return Assumption(
+            title, "checked", "The interval holds at every number of labels, however often it was looked at."
+        )
+    words = "The interval is for one look at a number of labels fixed beforehand"
+    if looks > 1 and (session.plan.targets or session.plan.thresholds):
+        return Assumption(
+            title,
+            "warning",
+            f"{words}, but estimates were looked at {looks} times and the session may stop by what they show: the true "
+            "confidence is somewhat lower.",
+        )
+    return Assumption(title, "checked", f"{words}. It was not used to decide when to stop.")
+
+
+def _labels(session: "Session") -> Assumption:
+    title = "The labels are right"
+    agreement = session.agreement()
+    if agreement.points == 0:
+        return Assumption(
+            title,
+            "unchecked",
+            "No point was labelled by two people. The section on wrong labels shows what errors would do.",
+        )
+    kappa = "undefined" if agreement.kappa != agreement.kappa else number(agreement.kappa)
+    state = "checked" if agreement.share >= 0.9 else "warning"
+    return Assumption(
+        title,
+        state,
+        f"{plural(agreement.points, 'point was', 'points were')} labelled by two people who did not see each other's "
+        f"answer; they agree on {percent(agreement.share)} (kappa {kappa}).",
+    )
+
+
+def _skips(history: History, status: Status) -> Assumption:
+    title = "Points without a label are like the others"
+    asked = len(history.labels) + len(history.skipped)
+    if not history.skipped:
+        return Assumption(title, "checked", "No point was skipped.")
+    share = len(history.skipped) / asked
+    return Assumption(
+        title,
+        "warning" if share > 0.02 else "unchecked",
+        f"{plural(status.skipped, 'point was', 'points were')} skipped and {status.unsure:,} called unsure: "
+        f"{percent(share)} of those asked for. The estimate treats them like points that nobody asked for; if the "
+        "model is always wrong there, accuracy is lower by up to that share.",
+    )
+
+
+def _blind(status: Status) -> Assumption:
+    title = "Labels were given without seeing the prediction"
+    if status.reveals == 0:
+        return Assumption(title, "checked", "No prediction was revealed to an annotator by this session.")
+    return Assumption(
+        title,
+        "warning",
+        f"Predictions were revealed {plural(status.reveals, 'time')}; labels may lean towards the model.",
+    )
+
+
+def _number(history: History) -> Assumption:
+    title = "There are enough labels for the arithmetic"
+    labels = len(history.labels)
+    if labels < FEW_LABELS:
+        return Assumption(title, "warning", f"{plural(labels, 'label')}: intervals for so few are approximate.")
+    return Assumption(
+        title, "checked", f"{plural(labels, 'label')}: enough for the normal approximation of whole-pool figures."
+    )

@@ -1,0 +1,319 @@
+"""What a report says, as plain values: the same tree is written as JSON and shown as HTML.
+
+No item, no id and no free text of an annotator is in it unless items are asked for.
+"""
+
+import math
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from altmas.errors import MethodError, MetricError
+from altmas.estimates import Estimate, Estimates
+from altmas.formulas import confusion
+from altmas.history import History
+from altmas.methods import Task
+from altmas.metrics import Metric
+from altmas.report.assumptions import assumptions_of
+from altmas.report.sensitivity import sensitivity
+from altmas.report.words import meaning, verdict_of
+from altmas.snapshot import Status
+from altmas.weighted import has_probabilities, weighted_interval
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+Plain = dict[str, Any]
+
+MOST_CLASSES = 12
+"""Classes up to which the confusion matrix is shown whole; beyond, the most predicted ones."""
+MOST_METRICS = 6
+"""Metrics whose path, slices and sensitivity are shown."""
+MOST_SLICES = 20
+PATH_POINTS = 8
+FLOOR = 10
+"""Labels below which a slice is called insufficient."""
+
+
+def content_of(session: "Session", *, items: bool = False) -> Plain:
+    """Everything the report says about a session as it stands now."""
+    history, status = session.history, session.status()
+    estimates = session.estimate()
+    matrix = _confusion(session, history)
+    content = {
+        "title": session.path.stem if session.path is not None else "Evaluation",
+        "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "pool": _pool(session),
+        "plan": {
+            "metrics": [metric.name for metric in session.task.metrics],
+            "confidence": session.plan.confidence,
+            "budget": session.plan.budget,
+            "targets": dict(session.plan.targets),
+            "thresholds": dict(session.plan.thresholds),
+        },
+        "labels": len(history.labels),
+        "method": session.method.name,
+        "metrics": _metrics(session, history, estimates),
+        "path": _path(session, history, estimates),
+        "confusion": matrix,
+        "slices": _slices(session, history),
+        "choice": _choice(history),
+        "people": _people(session, status),
+        "sensitivity": _sensitivity(session, matrix),
+        "assumptions": assumptions_of(session, history, status, estimates),
+        "reproducibility": _reproducibility(session, status),
+    }
+    if items:
+        content["labelled_items"] = _items(session, history)
+    return finite(content)  # type: ignore[no-any-return]
+
+
+def finite(value: Any) -> Any:
+    """The same with None for numbers that JSON does not have."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _pool(session: "Session") -> Plain:
+    pool = session.pool
+    predicted = np.bincount(pool.predictions, minlength=len(pool.classes))
+    return {
+        "points": len(pool),
+        "classes": [str(name) for name in pool.classes],
+        "predicted": predicted.tolist(),
+        "features": None if pool.features is None else int(pool.features.shape[1]),
+        "scores": pool.scores is not None,
+        "slices": list(pool.slices),
+    }
+
+
+# ---------------------------------------------------------------- metrics and their path
+
+
+def _metrics(session: "Session", history: History, estimates: Estimates) -> list[Plain]:
+    """Each metric with its estimate, verdict, gain over random sampling and the cross-check without any belief."""
+    rows = []
+    for metric, one in zip(session.task.metrics, estimates, strict=True):
+        check = (math.nan, math.nan, math.nan)
+        if has_probabilities(history) and len(history.labels) < len(session.pool):
+            check = weighted_interval(session.pool, history, metric, one.confidence)
+        gain = one.effective_labels / one.labels if one.labels else math.nan
+        apart = check[2] < one.low or check[1] > one.high
+        rows.append(
+            asdict(one)
+            | {"meaning": meaning(metric, session.pool), "verdict": asdict(verdict_of(one, metric, session.plan))}
+            | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
+            | {"gain": gain, "bounds": list(metric.bounds)}
+            | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}
+        )
+    return rows
+
+
+def _path(session: "Session", history: History, estimates: Estimates) -> list[Plain]:
+    """The estimates of the leading metrics at a handful of label counts, the last one being now."""
+    names = [metric.name for metric in leading(session)]
+    now = len(history.labels)
+    logged = {one["labels"]: one for one in session.logged_estimates() if "labels" in one}
+    rows = []
+    for labels in label_counts(now):
+        if labels == now:
+            found: Mapping[str, Estimate | Plain] = {one.metric: one for one in estimates}
+        elif labels in logged:
+            found = {one["metric"]: one for one in logged[labels]["estimates"]}
+        else:
+            task = replace(session.task, metrics=leading(session), targets=())
+            past = session.at(labels).history
+            found = {one.metric: one for one in session.method.estimate(task, past)}
+        for name in names:
+            one = found.get(name)
+            if one is not None:
+                values = one if isinstance(one, Mapping) else asdict(one)
+                rows.append({"labels": labels} | {key: values[key] for key in ("metric", "value", "low", "high")})
+    return rows
+
+
+def leading(session: "Session") -> tuple[Metric, ...]:
+    """The metrics with a threshold or target first, then the others; as many as are shown in detail."""
+    plan = session.plan
+    ranked = sorted(session.task.metrics, key=lambda one: one.name not in {**plan.thresholds, **plan.targets})
+    return tuple(ranked[:MOST_METRICS])
+
+
+def label_counts(now: int, points: int = PATH_POINTS) -> list[int]:
+    """Up to so many label counts from a few to now, evenly spaced in square roots: so do widths shrink."""
+    if now == 0:
+        return []
+    roots = np.linspace(min(now, 10) ** 0.5, now**0.5, points)
+    return sorted({round(root**2) for root in roots})
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _confusion(session: "Session", history: History) -> Plain:
+    """Estimated number of points in each cell, predicted by true, with intervals; what is left out is said."""
+    pool, task = session.pool, session.task
+    counts = np.bincount(pool.predictions, minlength=len(pool.classes))
+    shown = sorted(np.argsort(-counts, kind="stable")[:MOST_CLASSES].tolist())
+    cells = [(a, c) for a in shown for c in shown]
+    classes = [str(name) for name in pool.classes]
+    metrics = tuple(confusion(f"confusion[{classes[a]},{classes[c]}]", a, c, len(classes)) for a, c in cells)
+    note = ""
+    if len(shown) < len(classes):
+        note = f"the {len(shown)} most predicted of {len(classes)} classes are shown"
+    try:
+        found: Sequence[Estimate] = session.method.estimate(replace(task, metrics=metrics, targets=()), history)
+    except (MethodError, MetricError) as cause:
+        return {"classes": [], "cells": [], "note": f"this method does not estimate single cells: {cause}"}
+    rows = [
+        {"predicted": a, "true": c}
+        | {key: getattr(one, key) * len(pool) for key in ("value", "low", "high")}
+        | {"share_of_row": one.value * len(pool) / counts[a] if counts[a] else math.nan}
+        for (a, c), one in zip(cells, found, strict=True)
+    ]
+    return {"classes": [classes[code] for code in shown], "codes": shown, "cells": rows, "note": note}
+
+
+def _table(session: "Session", matrix: Plain) -> Any:
+    """(C, C) estimated counts where every cell is known, else None."""
+    n_classes = len(session.pool.classes)
+    values = [cell["value"] for cell in matrix["cells"]]
+    if len(values) != n_classes**2 or not all(map(math.isfinite, values)):
+        return None
+    return np.array(values).reshape(n_classes, n_classes)
+
+
+def _sensitivity(session: "Session", matrix: Plain) -> list[Plain]:
+    table = _table(session, matrix)
+    whole = tuple(metric for metric in leading(session) if metric.where is None)
+    return [] if table is None or table.sum() <= 0 else sensitivity(np.maximum(table, 0.0), whole)
+
+
+def _slices(session: "Session", history: History) -> list[Plain]:
+    """Every slice with its counts; an estimate only where enough of it is labelled."""
+    found = []
+    labelled = np.zeros(len(session.pool), np.bool_)
+    labelled[history.labelled] = True
+    for name, column in session.pool.slices.items():
+        values, counts = np.unique(column, return_counts=True)
+        kept = sorted(np.argsort(-counts, kind="stable")[:MOST_SLICES].tolist())
+        task = _slice_task(session, name, [str(values[place]) for place in kept])
+        answers = iter(session.method.estimate(task, history) if task.metrics else ())
+        rows = []
+        for place in kept:
+            known = int(labelled[column == values[place]].sum())
+            inside = [next(answers) for metric in leading(session) if metric.where is None]
+            cells = [_slice_cell(one, known, int(counts[place])) for one in inside]
+            rows.append({"value": str(values[place]), "points": int(counts[place]), "labels": known, "metrics": cells})
+        metrics = [metric.name for metric in leading(session) if metric.where is None]
+        found.append({"name": name, "metrics": metrics, "rows": rows, "left_out": len(values) - len(kept)})
+    return found
+
+
+def _slice_task(session: "Session", name: str, values: list[str]) -> Task:
+    metrics = tuple(
+        replace(metric, name=f"{metric.name}@{name}={value}", where=(name, value))
+        for value in values
+        for metric in leading(session)
+        if metric.where is None
+    )
+    return replace(session.task, metrics=metrics, targets=())
+
+
+def _slice_cell(one: Estimate, labels: int, points: int) -> Plain:
+    enough = labels >= min(FLOOR, points) and math.isfinite(one.value)
+    values = {"value": one.value, "low": one.low, "high": one.high}
+    return {"metric": one.metric, "insufficient": not enough, **(values if enough else dict.fromkeys(values, math.nan))}
+
+
+# ---------------------------------------------------------------- choice and people
+
+
+def _choice(history: History) -> Plain:
+    """How the labelled points came to be labelled: drawn uniformly, tilted, without a probability, or volunteered."""
+    kinds: Counter[str] = Counter()
+    left = history.n_points
+    for batch in history.batches:
+        for place, row in enumerate(batch.indices.tolist()):
+            if row in history.labels:
+                chance = None if batch.probabilities is None else float(batch.probabilities[place])
+                even = chance is not None and math.isclose(chance * (left - place), 1.0, rel_tol=0.02)
+                kinds["no probability" if chance is None else "uniform" if even else "tilted"] += 1
+        left -= len(batch.indices)
+    kinds["volunteered"] = len(history.volunteered)
+    pilot = sum(row in history.labels for row in history.batches[0].indices.tolist()) if history.batches else 0
+    return {"kinds": dict(kinds), "first_batch": pilot, "batches": len(history.batches), "labels": len(history.labels)}
+
+
+def _people(session: "Session", status: Status) -> Plain:
+    agreement = session.agreement()
+    seconds = [event["seconds"] for event in session.events() if event["kind"] == "label" and event["seconds"]]
+    reasons = Counter(reason or "no reason" for reason in session.history.skipped.values())
+    return {
+        "annotators": [asdict(one) for one in status.annotators],
+        "seconds_per_label": status.seconds_per_label,
+        "seconds": float(sum(seconds)),
+        "timed": len(seconds),
+        "agreement": asdict(agreement),
+        "disagreements": status.disagreements,
+        "skipped": status.skipped,
+        "unsure": status.unsure,
+        "reasons": dict(reasons.most_common(8)),
+        "reveals": status.reveals,
+        "revisions": status.revisions,
+        "undone": status.undone,
+    }
+
+
+def _items(session: "Session", history: History) -> list[Plain]:
+    """The labelled points one by one; only where items were asked for."""
+    from altmas.web.items import parts_of  # here, because the page's package loads a web server
+
+    pool = session.pool
+    return [
+        {
+            "id": str(pool.ids[row]),
+            "label": str(pool.classes[code]),
+            "prediction": str(pool.classes[pool.predictions[row]]),
+            "parts": parts_of(pool, row),
+        }
+        for row, code in history.labels.items()
+    ]
+
+
+# ---------------------------------------------------------------- reproducibility
+
+PACKAGES = ("altmas", "numpy", "scipy", "scikit-learn", "jax", "pyarrow", "plotly")
+
+
+def _reproducibility(session: "Session", status: Status) -> Plain:
+    return {
+        "file": session.path.name if session.path is not None else None,
+        "events": status.seq,
+        "log_hash": status.digest,
+        "created_at": status.created_at,
+        "last_at": status.last_at,
+        "fingerprint": dict(session.plan.fingerprint),
+        "seed": session.plan.seed,
+        "plan": {name: one for name, one in session.plan.to_json().items() if name != "fingerprint"},
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

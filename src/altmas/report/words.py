@@ -1,0 +1,115 @@
+"""Sentences of the report: what a metric means, what an estimate says, what is assumed."""
+
+import math
+from dataclasses import dataclass
+
+from altmas.compare import lower_is_better
+from altmas.estimates import Estimate
+from altmas.metrics import Metric
+from altmas.plan import Plan
+from altmas.pool import Pool
+
+MEANINGS = {
+    "accuracy": "share of the points on which the model is right",
+    "error": "share of the points on which the model is wrong",
+    "balanced_accuracy": "mean over the classes of the share of each that the model finds",
+    "macro_precision": "mean precision over the classes that are predicted",
+    "macro_recall": "mean recall over the classes that occur",
+    "macro_f1": "mean F1 over the classes",
+    "kappa": "agreement of model and labels beyond chance (1 is perfect, 0 is chance)",
+    "mcc": "correlation of predictions and labels (1 is perfect, 0 is chance)",
+    "precision": "of the points called {0}, the share that truly are",
+    "recall": "of the points that truly are {0}, the share the model finds",
+    "specificity": "of the points that are not {0}, the share the model does not call so",
+    "npv": "of the points not called {0}, the share that truly are not",
+    "f1": "harmonic mean of precision and recall of {0}",
+    "fbeta": "weighted harmonic mean of precision and recall of {0}",
+    "jaccard": "of the points that are {0} or called so, the share that are both",
+    "confusion": "share of all points that are called {0} and truly are {1}",
+    "cost": "mean cost of a point",
+}
+
+
+def meaning(metric: Metric, pool: Pool) -> str:
+    """What the metric is, in words."""
+    words = MEANINGS.get(metric.kind, "a function given by the user")
+    said = words.format(*(pool.classes[code] for code in metric.classes))
+    return said if metric.where is None else f"{said}, where {metric.where[0]} is {metric.where[1]}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One estimate judged: a sentence, and a word for its colour: "good", "bad", "open" or "plain"."""
+
+    sentence: str
+    tone: str
+    badge: str
+
+
+def verdict_of(estimate: Estimate, metric: Metric, plan: Plan) -> Verdict:
+    """What the estimate says against its threshold or target, or by itself if it has neither."""
+    if math.isnan(estimate.value):
+        return Verdict(f"{metric.name} cannot be given yet: {estimate.note or 'undefined'}.", "open", "undefined")
+    threshold, target = plan.thresholds.get(metric.name), plan.targets.get(metric.name)
+    if math.isnan(estimate.low):
+        return Verdict(
+            f"{metric.name} is about {number(estimate.value)}; this method gives no interval, so nothing is "
+            "guaranteed.",
+            "open",
+            "no interval",
+        )
+    said = _against(threshold, estimate, metric) if threshold is not None else _plainly(estimate)
+    return said if target is None else _with_width(said, target, estimate, judged=threshold is not None)
+
+
+def _plainly(one: Estimate) -> Verdict:
+    if one.low == one.high:
+        return Verdict(f"{one.metric} is exactly {number(one.value)}: every point is labelled.", "plain", "exact")
+    return Verdict(
+        f"{one.metric} is {number(one.value)}, and lies between {number(one.low)} and {number(one.high)} with "
+        f"{percent(one.confidence)} confidence.",
+        "plain",
+        "estimated",
+    )
+
+
+def _against(threshold: float, one: Estimate, metric: Metric) -> Verdict:
+    wanted = number(threshold)
+    bounds = f"{number(one.value)}, interval {number(one.low)} to {number(one.high)}"
+    above, below = ("bad", "good") if lower_is_better(metric) else ("good", "bad")
+    if one.low >= threshold:
+        return Verdict(f"{one.metric} is at least {wanted} ({bounds}).", above, f"≥ {wanted} shown")
+    if one.high < threshold:
+        return Verdict(f"{one.metric} is below {wanted} ({bounds}).", below, f"< {wanted} shown")
+    return Verdict(
+        f"It is undecided whether {one.metric} reaches {wanted}: it lies inside the interval ({bounds}).",
+        "open",
+        "undecided",
+    )
+
+
+def _with_width(said: Verdict, target: float, one: Estimate, *, judged: bool) -> Verdict:
+    reached = one.half_width <= target
+    state = "reached" if reached else "not reached yet"
+    width = f"Wanted to within ± {number(target)}: {state} (± {number(one.half_width)})."
+    if judged:
+        return Verdict(f"{said.sentence} {width}", said.tone, said.badge)
+    badge = f"± {number(target)} reached" if reached else f"± {number(target)} not yet"
+    return Verdict(f"{said.sentence} {width}", "good" if reached else "open", badge)
+
+
+def number(value: float) -> str:
+    """A value with as many digits as a reader can use."""
+    if not math.isfinite(value):
+        return "undefined"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage."""
+    return f"{100 * share:.3g} %"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """'1 label', '2 labels'."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,79 @@
+"""`altmas demo`: everything in one command, on real data that is there already."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from altmas.cli import show
+from altmas.cli.app import START, command
+
+if TYPE_CHECKING:
+    from altmas.demo import Outcome
+
+
+@command("demo", START, "altmas demo", "altmas demo --output /tmp/altmas-demo")
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the session and the report are written.")
+    ] = Path("."),
+) -> None:
+    """See it work: a model that reads digits, tested with 150 labels by several methods, against the truth.
+
+    Real data that come with scikit-learn: no download, no questions, about a minute.
+    """
+    from altmas.demo import BUDGET, digits, hits, run_demo, true_values
+
+    output.mkdir(parents=True, exist_ok=True)
+    session, report = output / "demo.altmas", output / "demo-report.html"
+    with show.working("training the model under test"):
+        pool, truth = digits()
+    exact = true_values(pool, truth)
+    show.say(
+        f"A small random forest learned to read digits from {1797 - len(pool)} images. How good is it on {len(pool)} "
+        f"others,\nif we can afford to label {BUDGET} of them? Here the truth is known, but each method sees only "
+        "the labels\nthat it asks for.\n"
+    )
+    outcomes = run_demo(session, pool, truth, progress=not show.quiet())
+    show.say("")
+    columns = ("metric", "method", "estimate", "95 % interval", "truth", "error", "worth")
+    rows = [row for metric in exact for row in _rows(metric, exact[metric], outcomes)]
+    show.table(columns, rows, right=("estimate", "truth", "error", "worth"))
+    held, given = hits(outcomes, exact)
+    show.say(
+        f"\n{held} of {given} intervals hold the truth. "
+        f'"worth": how many labels of a plain random sample would tell as much as these {BUDGET}.'
+    )
+    _next(session, report)
+
+
+def _rows(metric: str, exact: float, outcomes: "list[Outcome]") -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for place, outcome in enumerate(outcomes):
+        one = outcome.estimates[metric]
+        worth = show.number(one.effective_labels, 0)
+        error = "-" if one.value != one.value else f"{one.value - exact:+.3f}"
+        name = metric if place == 0 else ""
+        rows.append((name, outcome.method, show.number(one.value, 3), show.bounds(one), f"{exact:.3f}", error, worth))
+    return rows
+
+
+def _next(session: Path, report: Path) -> None:
+    """What was written, and what to try."""
+    from altmas.cli.sessions import opened
+    from altmas.report import report_of
+
+    with opened(session) as one, show.working("writing the report"):
+        report_of(one, report)
+    show.say(
+        f"\nWritten: {session} (every label and how it was chosen) and {report} (open it in a browser).\nTry next:"
+    )
+    tries = {
+        f"altmas estimate {session}": "the same numbers again, from the file",
+        f'altmas check {session} "recall[8] >= 0.6"': "shown, refuted or undecided, by exit code",
+        f"altmas doctor {session}": "is the file sound?",
+        "altmas init --help": "with your own predictions",
+    }
+    width = max(map(len, tries))
+    for line, meaning in tries.items():
+        show.say(f"  {line:<{width}}  {meaning}")

@@ -1,0 +1,39 @@
+"""`altmas report`: one file that says what is known, and how."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import READ, command
+from altmas.cli.sessions import opened
+
+
+@command("report", READ, "altmas report xray.altmas -o xray.html", "altmas report xray.altmas --json")
+def report(
+    session: opt.SessionFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="By default the session's name with .html; or .json."),
+    ] = None,
+    items: Annotated[
+        bool, typer.Option("--items", help="Put the labelled items themselves into it; by default none is.")
+    ] = False,
+    json: opt.Json = False,
+) -> None:
+    """Write the report: verdicts, intervals, how items were chosen, who labelled, what it rests on.
+
+    One HTML file that needs no other file and no network, and the same as JSON beside it.
+    """
+    from altmas.report import report_of
+
+    with opened(session) as one, show.working("writing the report"):
+        found = report_of(one, None if json else output or session.with_suffix(".html"), items=items)
+    if json:
+        typer.echo(found.to_json(), nl=False)
+        return
+    show.say(str(found))
+    place = output or session.with_suffix(".html")
+    show.hint(f"written: {place}")

@@ -1,0 +1,68 @@
+"""The demonstration: its data, its table, its files, and its time."""
+
+import json
+import re
+import time
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas import demo
+from cli_world import environment, run, start
+
+
+def test_the_model_under_test_is_real_and_imperfect():
+    pool, truth = demo.digits()
+    assert len(pool) == len(truth) == 899 and pool.scores is not None and pool.features is not None
+    exact = demo.true_values(pool, truth)
+    assert 0.85 < exact["accuracy"] < 0.92
+    again, _ = demo.digits()
+    assert again.fingerprint == pool.fingerprint
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """The demonstration with the methods that need no training, so that tests stay quick."""
+    folder = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "COMPARED", tuple({altmas.methods.DEFAULT_METHOD, "tradition"}))
+        ran = run("demo", "--output", folder, "-q")
+        assert ran.code == 0, ran.err
+        again = run("demo", "--output", folder, "-q")
+    return folder, ran, again
+
+
+def test_the_table_is_about_the_truth(shown):
+    _, ran, again = shown
+    pool, truth = demo.digits()
+    for name, value in demo.true_values(pool, truth).items():
+        assert re.search(rf"{re.escape(name)} +\w+ +0\.\d+ +\[.*\] +{value:.3f} ", ran.out), ran.out
+    assert "intervals hold the truth" in ran.out and "Try next" in ran.out
+    assert again.out == ran.out  # the same again, over its own files
+
+
+def test_the_session_and_the_report_are_written(shown):
+    folder, _, _ = shown
+    with altmas.Session.open(folder / "demo.altmas") as session:
+        assert len(session.history.labels) == demo.BUDGET and session.should_stop()
+        assert isinstance(session.pool.items[0], np.ndarray)
+    assert (folder / "demo-report.html").stat().st_size > 10_000
+    status = json.loads(run("status", folder / "demo.altmas", "--json").out)
+    assert status["labels"] == demo.BUDGET
+
+
+def test_somebody_elses_file_is_not_replaced(tmp_path):
+    (tmp_path / "demo.altmas").write_text("my notes")
+    ran = run("demo", "--output", tmp_path, "-q")
+    assert ran.code == 2 and "--output" in ran.err
+    assert (tmp_path / "demo.altmas").read_text() == "my notes"
+
+
+@pytest.mark.slow
+def test_the_whole_demonstration_with_a_cold_cache_takes_less_than_90_seconds(tmp_path):
+    started = time.monotonic()
+    ran = start("demo", cwd=tmp_path, env=environment(XDG_CACHE_HOME=str(tmp_path / "cache")))
+    assert ran.returncode == 0 and time.monotonic() - started < 90
+    for name in demo.compared_methods():
+        assert name in ran.stdout and name in ran.stderr  # in the table and, live, in the progress

@@ -50,6 +50,7 @@ def forest(metrics: Sequence[Plain]) -> Plain | None:
         )
     layout = _layout(70 + 44 * len(rows))
     layout["yaxis"] |= {"tickvals": places, "ticktext": names, "range": [len(rows) - 0.4, -0.6], "showgrid": False}
+    layout["yaxis"]["tickfont"] = {"color": "$ink", "size": 13}
     layout["xaxis"] |= {"tickformat": ".2~f"}
     layout["showlegend"] = bool(checks or marks)
     layout["legend"] = {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"}
@@ -111,10 +112,10 @@ def path(rows: Sequence[Plain], metrics: Sequence[Plain]) -> Plain | None:
         return None
     columns = min(len(names), 3)
     lines = -(-len(names) // columns)
-    layout = _layout(60 + 210 * lines)
+    layout = _layout(60 + 220 * lines)
     layout["showlegend"] = False
     layout["annotations"], layout["shapes"], traces = [], [], []
-    gap_x, gap_y = 0.07, 0.2 / lines
+    gap_x, gap_y = 0.07, 0.34 / lines
     width, height = (1 - gap_x * (columns - 1)) / columns, (1 - gap_y * (lines - 1)) / lines
     by_name = {one["metric"]: one for one in metrics}
     for number, name in enumerate(names):
@@ -125,6 +126,8 @@ def path(rows: Sequence[Plain], metrics: Sequence[Plain]) -> Plain | None:
         traces += _panel(points, x, y)
         axis_x, axis_y = x.replace("x", "xaxis"), y.replace("y", "yaxis")
         layout[axis_x] = _axis() | {"domain": [left, left + width], "anchor": y, "rangemode": "tozero"}
+        if number + columns >= len(names):
+            layout[axis_x]["title"] = {"text": "labels", "standoff": 4, "font": {"size": 12, "color": "$muted"}}
         layout[axis_y] = _axis() | {"domain": [top - height, top], "anchor": x, "tickformat": ".2~f"}
         layout["annotations"].append(_title(label(name), left, top))
         threshold = by_name.get(name, {}).get("threshold")

@@ -74,7 +74,7 @@ def _plainly(one: Estimate) -> Verdict:
 
 
 def _against(threshold: float, one: Estimate, metric: Metric) -> Verdict:
-    wanted = number(threshold)
+    wanted = f"{threshold:g}"
     bounds = f"{number(one.value)}, interval {number(one.low)} to {number(one.high)}"
     above, below = ("bad", "good") if lower_is_better(metric) else ("good", "bad")
     if one.low >= threshold:
@@ -82,7 +82,7 @@ def _against(threshold: float, one: Estimate, metric: Metric) -> Verdict:
     if one.high < threshold:
         return Verdict(f"{one.metric} is below {wanted} ({bounds}).", below, f"< {wanted} shown")
     return Verdict(
-        f"It is undecided whether {one.metric} reaches {wanted}: it lies inside the interval ({bounds}).",
+        f"It is undecided whether {one.metric} reaches {wanted}, which lies inside its interval ({bounds}).",
         "open",
         "undecided",
     )
@@ -91,10 +91,13 @@ def _against(threshold: float, one: Estimate, metric: Metric) -> Verdict:
 def _with_width(said: Verdict, target: float, one: Estimate, *, judged: bool) -> Verdict:
     reached = one.half_width <= target
     state = "reached" if reached else "not reached yet"
-    width = f"Wanted to within ± {number(target)}: {state} (± {number(one.half_width)})."
+    now = number(one.half_width)
+    if now == number(target):  # rounded alike, though one is the larger
+        now = f"{one.half_width:.5f}"
+    width = f"Wanted to within ± {target:g}: {state} (± {now})."
     if judged:
         return Verdict(f"{said.sentence} {width}", said.tone, said.badge)
-    badge = f"± {number(target)} reached" if reached else f"± {number(target)} not yet"
+    badge = f"± {target:g} reached" if reached else f"± {target:g} not yet"
     return Verdict(f"{said.sentence} {width}", "good" if reached else "open", badge)
 
 

@@ -25,7 +25,7 @@ def clock(monkeypatch):
 
     clock = Clock()
     monkeypatch.setattr(ready_queue, "time", clock)
-    monkeypatch.setattr("altmas.session.time", clock)
+    monkeypatch.setattr("altmas.ballots.time", clock)
     return clock
 
 

@@ -44,6 +44,7 @@ class Ledger:
         self.skipped: dict[int, str] = {}
         self.drawn: dict[int, int] = {}  # row -> its place in drawing order
         self.waiting: set[int] = set()  # drawn, neither labelled nor skipped
+        self.alone: dict[int, str | None] = {}  # row -> the only annotator who has voted on it
         self.standing: dict[int, Event] = {}  # what can be taken back, by seq
         self.reached: dict[int, int] = {0: 0}  # number of labels -> seq of the event that first brought it
         self.estimates: dict[int, Event] = {}  # number of labels -> the estimate logged there
@@ -142,6 +143,9 @@ class Ledger:
     def _settle(self, row: int) -> None:
         """Set the point's label or skip to what its standing events say."""
         votes, ruling = self.votes(row), self.ruling(row)
+        self.alone.pop(row, None)
+        if len(votes) == 1:
+            self.alone[row] = votes[0].annotator
         codes = [ruling] if ruling is not None else [vote.code for vote in votes if vote.code is not None]
         if codes:
             self.labels[row] = codes[0]

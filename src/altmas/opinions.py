@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -38,7 +39,8 @@ class Disagreement:
     votes: Mapping[str, Name]
 
 
-def wants_two(id: object, seed: int, share: float) -> bool:
+@lru_cache(maxsize=2**17)
+def wants_two(id: Name, seed: int, share: float) -> bool:
     """Whether a point belongs to the share that is labelled twice: decided by its id and the seed alone."""
     if share <= 0:
         return False
@@ -123,10 +125,6 @@ def second_opinions(ledger: Ledger, seed: int, share: float) -> dict[int, str | 
     """{row: who voted} of drawn points that wait for a second annotator, in drawing order."""
     if share <= 0:
         return {}
-    found = {}
-    for row in ledger.drawn:
-        if row not in ledger.waiting and wants_two(ledger.pool.ids[row], seed, share):
-            voters = {vote.annotator for vote in ledger.votes(row)}
-            if len(voters) == 1:
-                found[row] = voters.pop()
-    return found
+    ids, place = ledger.pool.ids, ledger.drawn
+    rows = [row for row in ledger.alone if row in place and wants_two(ids[row], seed, share)]
+    return {row: ledger.alone[row] for row in sorted(rows, key=place.__getitem__)}

@@ -8,7 +8,6 @@ import json
 import logging
 import math
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -20,23 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from altmas.answers import Answer, annotator_name
-from altmas.errors import NotASession, PlanError, SessionError, StoreFailure, VoteConflict
+from altmas.ballots import LEASE_SECONDS, Ballots, Undone
+from altmas.errors import NotASession, PlanError, SessionError, StoreFailure
 from altmas.estimates import Estimates
 from altmas.history import History
 from altmas.journal import Journal
 from altmas.ledger import VOTES, Ledger, plain, text
 from altmas.methods import DEFAULT_METHOD, Method
 from altmas.metrics import MetricLike
-from altmas.opinions import (
-    Agreement,
-    Disagreement,
-    agreement,
-    check_turn,
-    disagreements,
-    repeated,
-    unsure,
-    wants_two,
-)
+from altmas.opinions import Agreement, Disagreement, agreement, disagreements, unsure
 from altmas.plan import Plan
 from altmas.pool import Name, Pool
 from altmas.pool_archive import about, archivable, compare, parts_of, stored_pool
@@ -51,12 +42,11 @@ if TYPE_CHECKING:
     from altmas.interop import ExportResult, ImportResult
     from altmas.report import Report
 
+__all__ = ["LEASE_SECONDS", "Query", "Session", "Undone"]
+
 log = logging.getLogger("altmas")
 
-LEASE_SECONDS = 900.0
-"""How long a point stays with the annotator who was shown it."""
-
-PATIENT_ESTIMATES = 4
+ESTIMATES_KEPT = 4
 """How many estimates are remembered: the last ones, each for its history and slice."""
 
 
@@ -69,17 +59,6 @@ class Query:
     item: Any = None
 
 
-@dataclass(frozen=True)
-class Undone:
-    """What an undo took back."""
-
-    id: Name
-    index: int
-    kind: str
-    label: Name | None
-    annotator: str | None
-
-
 class Session:
     """One model under test, one pool, one log of labels. Made by `Session.create` or `Session.open`."""
 
@@ -87,6 +66,7 @@ class Session:
         self.plan, self.pool, self.task = plan, pool, plan.task(pool)
         self._journal = Journal(store, pool, events)
         self._queue = ReadyQueue(self._journal, plan, self.task)
+        self._ballots = Ballots(self._journal, self._queue, plan, pool)
         self._estimates: dict[Any, Estimates] = {}
 
     # ------------------------------------------------------------ made, opened, closed
@@ -266,14 +246,7 @@ class Session:
 
     def answer(self, answers: Iterable[Answer]) -> None:
         """Record labels and skips of several annotators together: all or none, on disk when this returns."""
-        entries = [one.entry(self.pool) for one in answers]
-
-        def compose(ledger: Ledger) -> list[Entry]:
-            for entry in entries:
-                self._journal.store.release(entry.annotator, entry.point)
-            return entries
-
-        self._journal.write(compose)
+        self._ballots.cast(answers)
 
     def vote(
         self,
@@ -291,61 +264,18 @@ class Session:
         Meant for pages that may lose the acknowledgement and send again. VoteConflict if the point went to somebody
         else meanwhile, or if the annotator's own standing vote is another one than `revises`, the seq that they saw.
         """
-        entry, row = Answer(id, label, kind, annotator, seconds, reason).entry(self.pool), self.pool.index(id)
-        two = wants_two(self.pool.ids[row], self.plan.seed, self.plan.double_share)
-        said: list[Event] = []
-
-        def compose(ledger: Ledger) -> list[Entry]:
-            same = repeated(ledger, row, entry)
-            if same is not None:
-                said.append(same)
-                return []
-            holder = self._queue.holders().get(row)
-            check_turn(ledger, row, entry.annotator, holder=holder, revises=revises, two=two)
-            self._journal.store.release(entry.annotator, entry.point)
-            return [entry]
-
-        return [*self._journal.write(compose), *said][0]
+        return self._ballots.cast_once(Answer(id, label, kind, annotator, seconds, reason), revises)
 
     def undo(self, annotator: str | None = None, *, seq: int | None = None) -> Undone | None:
         """Take back the last label, skip or ruling (of that annotator); what it was, or None if there is nothing.
 
         With seq, that event alone: None if it was taken back already, VoteConflict if something newer stands.
         """
-        name, store = annotator_name(annotator), self._journal.store
-        taken: list[Event] = []
-
-        def compose(ledger: Ledger) -> list[Entry]:
-            last = ledger.last_standing(name)
-            if last is None or last.point is None or (seq is not None and seq not in ledger.standing):
-                return []
-            if seq is not None and last.seq != seq:
-                raise VoteConflict("something newer was recorded (in another tab?); nothing was taken back")
-            taken.append(last)
-            if name is not None and last.point not in store.leases(time.time()):
-                store.lease([last.point], name, time.time() + LEASE_SECONDS)
-            return [Entry("undo", name, last.point, refers=last.seq)]
-
-        self._journal.write(compose)
-        return self._undone(taken[0]) if taken else None
-
-    def _undone(self, event: Event) -> Undone:
-        row = self.pool.index(event.point)
-        label = None if event.label is None else self.pool.classes[self.pool.code(event.label)]
-        return Undone(self.pool.ids[row], row, event.kind, label, event.annotator)
+        return self._ballots.take_back(annotator_name(annotator), seq)
 
     def adjudicate(self, id: object, label: object, annotator: str | None = None, note: str = "") -> None:
         """Settle the label of a point over the votes of its annotators."""
-        row = self.pool.index(id)
-        ruling = str(self.pool.classes[self.pool.code(label, where=f"point {id!r}: ")])
-        body = {"note": text(note)} if note else {}
-
-        def compose(ledger: Ledger) -> list[Entry]:
-            if not ledger.votes(row):
-                raise SessionError(f"point {id!r} has no label to settle; tell one first; nothing was recorded")
-            return [Entry("adjudication", annotator_name(annotator), str(self.pool.ids[row]), ruling, body=body)]
-
-        self._journal.write(compose)
+        self._ballots.settle(id, label, annotator, note)
 
     def reveal(self, id: object, annotator: str | None = None) -> None:
         """Record that an annotator looked at what the model predicts for a point."""
@@ -380,7 +310,7 @@ class Session:
         found = self._estimates.get(key)
         if found is None:
             found = now.estimate(by)
-            self._estimates = dict([*self._estimates.items(), (key, found)][-PATIENT_ESTIMATES:])
+            self._estimates = dict([*self._estimates.items(), (key, found)][-ESTIMATES_KEPT:])
             if by is None:
                 self._log_estimate(now, found)
         return found

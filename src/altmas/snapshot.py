@@ -1,6 +1,7 @@
 """A session at one moment: what can be read from it without touching the log again."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from statistics import median
@@ -132,16 +133,18 @@ def status_of(plan: Plan, ledger: Ledger, holders: Mapping[int, str]) -> Status:
 
 
 def _annotators(ledger: Ledger, holders: Mapping[int, str]) -> tuple[AnnotatorStatus, ...]:
-    names = {event.annotator or "" for event in ledger.standing.values() if event.kind in VOTES}
-    found = []
-    for name in sorted(names | set(holders.values())):
-        said = [event for event in ledger.standing.values() if event.kind in VOTES and (event.annotator or "") == name]
-        votes = [vote for row in ledger.voted() for vote in ledger.votes(row) if (vote.annotator or "") == name]
-        labels = sum(vote.code is not None for vote in votes)
-        leased = sum(holder == name for holder in holders.values())
-        last = said[-1].at if said else ""
-        found.append(AnnotatorStatus(name, labels, len(votes) - labels, leased, _pace(ledger, name), last))
-    return tuple(found)
+    labels, skips, last = Counter[str](), Counter[str](), dict[str, str]()
+    for row in ledger.voted():
+        for vote in ledger.votes(row):
+            (skips if vote.code is None else labels)[vote.annotator or ""] += 1
+    for event in ledger.standing.values():
+        if event.kind in VOTES:
+            last[event.annotator or ""] = event.at
+    leased = Counter(holders.values())
+    return tuple(
+        AnnotatorStatus(name, labels[name], skips[name], leased[name], _pace(ledger, name), last.get(name, ""))
+        for name in sorted(last.keys() | leased.keys())
+    )
 
 
 def _pace(ledger: Ledger, name: str | None) -> float:

@@ -18,3 +18,61 @@ def wilson(p: float, n: float, z: float) -> tuple[float, float]:
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     return max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half))  # contains p in spite of rounding
+
+
+def effective_trials(p: float, variance: float, z: float) -> float:
+    """n at which a share has this variance, taken at the centre of its own Wilson interval.
+
+    n = c (1 - c) / variance with c = (p n + z^2/2) / (n + z^2): finite and sensible at p = 0 and p = 1 too, where
+    p (1 - p) / variance would say 0.
+    """
+    if variance <= 0:
+        return math.inf
+    n = max(p * (1 - p) / variance, 1.0)
+    for _ in range(60):
+        centre = (p * n + z**2 / 2) / (n + z**2)
+        n = math.sqrt(n * centre * (1 - centre) / variance)  # damped: the plain iteration can swing
+    return n
+
+
+def bounded_interval(
+    value: float, variance: float, bounds: tuple[float, float], quantile: float
+) -> tuple[float, float]:
+    """Wilson's interval at the effective number of trials, stretched to the metric's bounds; value +- q sd if it has none."""
+    low, high = bounds
+    if not (math.isfinite(low) and math.isfinite(high)):
+        half = quantile * math.sqrt(max(variance, 0.0))
+        return max(low, value - half), min(high, value + half)
+    size = high - low
+    share = min(1.0, max(0.0, (value - low) / size))
+    from_, to = wilson(share, effective_trials(share, variance / size**2, quantile), quantile)
+    return low + size * from_, low + size * to
+
+
+def student_quantile(confidence: float, freedom: float) -> float:
+    """t with P(|T| <= t) = confidence."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + confidence) / 2))
+
+
+def anytime_quantile(confidence: float, labels: int, planned: int) -> float:
+    """The factor that makes value +- factor * se hold at all numbers of labels at once, as these grow.
+
+    Asymptotic confidence sequence (Waudby-Smith et al. 2021, Robbins' normal mixture):
+        sqrt( (1 + 1/(n rho^2)) log( (n rho^2 + 1) / alpha^2 ) ),  narrowest near `planned` labels
+    """
+    alpha = 1 - confidence
+    log = -2 * math.log(alpha)
+    rho2 = (log + math.log(log + 1)) / max(planned, 1)
+    spent = max(labels, 1) * rho2
+    return math.sqrt((1 + 1 / spent) * math.log((spent + 1) / alpha**2))
+
+
+def pooled_variance(terms_sum: float, terms_square: float, believed: float, prior: float) -> tuple[float, float]:
+    """(variance, degrees of freedom): what residuals show, drawn towards what the belief expects by `prior` terms.
+
+    A sum of n unequal squared terms is worth (sum)^2 / (sum of squares) equal ones.
+    """
+    worth = terms_sum**2 / terms_square if terms_square > 0 else 0.0
+    return (worth * terms_sum + prior * believed) / (worth + prior), worth + prior

@@ -1,0 +1,91 @@
+"""P(the model is right) by regularised logistic regression, and how several such answers are combined.
+
+Nothing here is ever certain on thin evidence: half a right and half a wrong pseudo-label are part of every fit, and
+slopes are drawn towards a prior.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns that share a prior: slopes ~ Normal(mean, 1 / penalty).
+
+    columns (N, d) of the whole pool
+    """
+
+    columns: Array
+    penalty: float
+    mean: float = 0.0
+
+
+def logistic_fit(columns: Array, right: Array, weights: Array, penalty: Array, mean: Array) -> Array:
+    """(d,) coefficients of a ridge logistic regression by Newton steps; column 0 is the intercept.
+
+    Maximises sum_i w_i log p(right_i) + half a right and half a wrong label at the origin
+              - sum_j penalty_j (b_j - mean_j)^2 / 2.
+    """
+    d = columns.shape[1]
+    origin = np.zeros((2, d))
+    origin[:, 0] = 1.0
+    x, w = np.vstack([columns, origin]), np.append(weights, [0.5, 0.5])
+    y = np.append(right, [0.0, 1.0])
+    share = (w * y).sum() / w.sum()
+    b = mean.copy()
+    b[0] = np.log(share / (1 - share))
+    for _ in range(25):
+        p = sigmoid(x @ b)
+        slope = x.T @ (w * (y - p)) - penalty * (b - mean)
+        curve = (x * (w * p * (1 - p))[:, None]).T @ x
+        curve[np.diag_indices(d)] += penalty + 1e-9
+        step = np.linalg.solve(curve, slope)
+        largest = float(np.abs(step).max())
+        b = b + step * min(1.0, 3.0 / max(largest, 1e-300))
+        if largest < 1e-6:
+            break
+    return b
+
+
+def logistic_answers(blocks: Sequence[Block], train: Array, right: Array, weights: Array, rows: Array) -> Array:
+    """(len(rows),) P(right) at `rows` of the pool, fitted on the labelled rows `train`."""
+    one = np.ones((len(train), 1))
+    columns = np.hstack([one, *(block.columns[train] for block in blocks)])
+    penalty = np.concatenate([[0.0], *(np.full(block.columns.shape[1], block.penalty) for block in blocks)])
+    mean = np.concatenate([[0.0], *(np.full(block.columns.shape[1], block.mean) for block in blocks)])
+    b = logistic_fit(columns, right, weights, penalty, mean)
+    logit, start = np.full(len(rows), b[0]), 1
+    for block in blocks:
+        stop = start + block.columns.shape[1]
+        logit += block.columns[rows] @ b[start:stop]
+        start = stop
+    return sigmoid(logit)
+
+
+def class_rates(predicted: Array, right: Array, weights: Array, n_classes: int, strength: float = 4.0) -> Array:
+    """(C,) share of right answers for each predicted class, drawn towards the share of all by `strength` labels."""
+    overall = ((weights * right).sum() + 0.5) / (weights.sum() + 1)
+    hits = np.bincount(predicted, weights * right, n_classes)
+    seen = np.bincount(predicted, weights, n_classes)
+    return np.asarray((hits + strength * overall) / (seen + strength))
+
+
+def combination(answers: Array, right: Array, weights: Array) -> Array:
+    """(J,) weights of J answers, proportional to their likelihood on labels they did not see.
+
+    answers (J, n) out-of-fold P(right) of the labelled points
+    """
+    p = np.clip(answers, 1e-4, 1 - 1e-4)
+    fit = (weights * np.where(right > 0.5, np.log(p), np.log(1 - p))).sum(1)
+    shares = np.exp(fit - fit.max())
+    return np.asarray(shares / shares.sum())
+
+
+def sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-np.clip(x, -30, 30))))

@@ -1,0 +1,140 @@
+"""From labels and belief to the table of the whole pool, and from there to every metric: the difference estimator.
+
+N points, C classes; f the belief, e_i = onehot(y_i) - f_i the residual of a labelled point, pi_i its inclusion
+probability. Labels that nobody drew are exact where they are and enter no sum over residuals.
+    That = sum over labelled of onehot(y_i) + sum over the rest of f_i + h * sum over drawn of (1/pi_i - 1) e_i
+    h    = (points without a label) / sum over drawn of (1/pi_i - 1)
+Rows of e add up to 0, so the row sums of That are the known ones. A wrong belief costs width, never validity.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.belief import Belief
+from altmas.influence import Influence, influence_of
+from altmas.metrics import Metric, table_of
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference estimator of one set of points (the pool, or a slice).
+
+    drawn, codes  (n,) rows that were drawn and labelled, and their labels
+    volunteered   (N,) mask of labelled rows that nobody drew; known (N,) labels, -1 where there is none
+    inside        (N,) mask of the points the estimate is about
+    chances       (N,) inclusion probability of every point
+    """
+
+    belief: Belief
+    drawn: Array
+    codes: Array
+    known: Array
+    volunteered: Array
+    inside: Array
+    chances: Array
+
+    @cached_property
+    def sampled(self) -> Array:
+        """(n,) which draws lie inside."""
+        return np.asarray(self.inside[self.drawn])
+
+    @cached_property
+    def unknown(self) -> Array:
+        """(N,) points inside without a label."""
+        return np.asarray(self.inside & (self.known < 0))
+
+    @cached_property
+    def expansion(self) -> Array:
+        """(n,) how many unlabelled points each draw speaks for: h (1/pi - 1), which add up to those there are."""
+        chance = self.chances[self.drawn[self.sampled]]
+        odds = (1 - chance) / chance
+        total = odds.sum()
+        return np.asarray(odds * (self.unknown.sum() / total) if total > 0 else odds * 0.0)
+
+    @cached_property
+    def labels(self) -> int:
+        """How many labels inside."""
+        return int((self.inside & (self.known >= 0)).sum())
+
+    @cached_property
+    def table(self) -> Array:
+        """(C, C) That, cells signed."""
+        n_classes = self.belief.rivals.shape[1]
+        predictions, rows = self.belief.predictions, np.flatnonzero(self.inside & (self.known >= 0))
+        table = table_of(predictions[rows], self.known[rows], n_classes) + self.belief.table(self.unknown)
+        points, codes = self.drawn[self.sampled], self.codes[self.sampled]
+        np.add.at(table, (predictions[points], codes), self.expansion)
+        if len(points):
+            expected = self.belief.rows(points) * self.expansion[:, None]
+            np.subtract.at(table, predictions[points], expected)
+        return table
+
+    def linearised(self, metric: Metric) -> "Linearised":
+        """The metric's estimate and what its variance is made of."""
+        influence = influence_of(metric, positive(self.table))
+        mean, variance = influence.moments(self.belief)
+        points = self.drawn[self.sampled]
+        residual = influence.at(self.belief.predictions[points], self.codes[self.sampled]) - mean[points]
+        # sum over all points of (1/pi - 1) Var_f, from the unlabelled ones, which are there with chance 1 - pi.
+        believed = float((variance[self.unknown] / self.chances[self.unknown]).sum())
+        return Linearised(
+            value=float(metric.of_table(self.table)),
+            residual=residual,
+            expansion=self.expansion,
+            chance=self.chances[points],
+            believed=believed,
+            spread=influence.spread(positive(self.table)),
+            size=int(self.inside.sum() - (self.inside & self.volunteered).sum()),
+            influence=influence,
+        )
+
+
+def positive(table: Array) -> Array:
+    """The table with negative cells at 0 and the row sums kept: where gradients are taken, never the estimate itself."""
+    cut = np.maximum(table, 0.0)
+    sums = cut.sum(1, keepdims=True)
+    wanted = np.maximum(table.sum(1, keepdims=True), 0.0)
+    return np.asarray(np.where(sums > 0, cut * wanted / np.maximum(sums, 1e-300), cut))
+
+
+@dataclass(frozen=True)
+class Linearised:
+    """One metric to first order.
+
+    residual   (n,) D[a, y] - E_f D of each draw;  expansion (n,);  chance (n,) inclusion probability
+    believed   variance if labels followed the belief
+    spread     sum over all points of (D - mean)^2;  size  points that could be drawn
+    """
+
+    value: float
+    residual: Array
+    expansion: Array
+    chance: Array
+    believed: float
+    spread: float
+    size: int
+    influence: Influence
+
+    @cached_property
+    def terms(self) -> Array:
+        """(n,) squared terms whose sum estimates the variance: (h (1/pi - 1))^2 (e - B)^2 / (1 - pi), B their mean."""
+        if not len(self.residual) or self.expansion.sum() <= 0:
+            return np.zeros(len(self.residual))
+        centre = (self.expansion * self.residual).sum() / self.expansion.sum()
+        n = len(self.residual)
+        scale = self.expansion**2 / np.maximum(1 - self.chance, 1e-12) * (n / max(n - 1, 1))
+        return np.asarray(scale * (self.residual - centre) ** 2)
+
+    def effective_labels(self, variance: float) -> float:
+        """n of a simple random sample with this variance: V = N (1/n - 1/N) * spread."""
+        if variance <= 0:
+            return float(self.size)
+        if self.spread <= 0:
+            return float("nan")
+        return 1 / (variance / (self.size * self.spread) + 1 / self.size)

@@ -1,5 +1,6 @@
 """Functions of labels as metrics: with and without sample weights, quiet, and refused at the door if they fail."""
 
+import json
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score, fbeta_score, hamming_lo
 from altmas.callables import from_callable, name_of, takes_weights, whole_counts
 from altmas.errors import MetricError
 from altmas.metrics import metric_set, table_of
+from altmas.plan import Plan
 from altmas.pool import Pool
 
 CLASSES = ("cat", "dog", "eel")
@@ -142,6 +144,15 @@ def test_a_pair_names_a_function_and_may_restrict_it_to_a_slice():
     assert (named.name, named.where) == ("agreement", None)
     assert (sliced.name, sliced.where) == ("agreement@site=A", ("site", "A"))
     assert sliced.members(POOL).tolist() == [True, True, False, False]
+
+
+def test_pairs_are_kept_in_a_plan():
+    pairs = [("agreement@site=A", share_of_agreement), ("cost@site=B", np.eye(3)), partial(f1_score, average="macro")]
+    plan = Plan.of(POOL, metrics=pairs, method="tradition")
+    again = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    names = [metric.name for metric in metric_set(again.metrics, POOL)]
+    assert names == ["agreement@site=A", "cost@site=B", "f1_score(average='macro')"]
+    assert len(Plan.of(POOL, metrics=("agreement", share_of_agreement), method="tradition").metrics) == 1
 
 
 def test_two_functions_cannot_have_one_name():

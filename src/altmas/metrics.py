@@ -20,6 +20,7 @@ __all__ = [
     "Metric",
     "MetricLike",
     "from_callable",
+    "is_one",
     "kappa",
     "margins",
     "metric_set",
@@ -73,7 +74,7 @@ def metric_set(wanted: MetricLike | Iterable[MetricLike], pool: Pool) -> tuple[M
     A metric that can never be defined on this pool (precision of a class that is never predicted) is refused (Z1);
     inside `per_class` and `paper` such a class is left out.
     """
-    listed: list[Any] = [wanted] if _is_one(wanted) else list(wanted)  # type: ignore[arg-type]
+    listed: list[Any] = [wanted] if is_one(wanted) else list(wanted)  # type: ignore[arg-type]
     found: dict[str, Metric] = {}
     origins: dict[str, Any] = {}
     for one in listed:
@@ -86,7 +87,8 @@ def metric_set(wanted: MetricLike | Iterable[MetricLike], pool: Pool) -> tuple[M
     return tuple(found.values())
 
 
-def _is_one(wanted: Any) -> bool:
+def is_one(wanted: Any) -> bool:
+    """Whether this is one metric (a name, a function, a pair), not several."""
     pair = isinstance(wanted, tuple) and len(wanted) == 2 and isinstance(wanted[0], str)
     named = pair and not isinstance(wanted[1], str | tuple | Metric)
     return isinstance(wanted, str | Metric) or callable(wanted) or not isinstance(wanted, Iterable) or named

@@ -18,7 +18,7 @@ import numpy as np
 from altmas.callables import name_of
 from altmas.errors import PlanError
 from altmas.methods import DEFAULT_METHOD, METHODS, Method, Task, check, method_named
-from altmas.metrics import Metric, MetricLike, metric_set
+from altmas.metrics import Metric, MetricLike, is_one, metric_set
 from altmas.pool import Pool
 from altmas.suggest import listing, near
 
@@ -117,10 +117,7 @@ class Plan:
 
 
 def _metric_tuple(metrics: MetricLike | Iterable[MetricLike]) -> tuple[MetricLike, ...]:
-    one = isinstance(metrics, str | Metric) or callable(metrics)
-    if isinstance(metrics, tuple) and len(metrics) == 2 and metrics[0] == "cost" and not isinstance(metrics[1], str):
-        one = True
-    wanted: tuple[MetricLike, ...] = (metrics,) if one else tuple(metrics)  # type: ignore[assignment, arg-type]
+    wanted: tuple[MetricLike, ...] = (metrics,) if is_one(metrics) else tuple(metrics)  # type: ignore[assignment, arg-type]
     functions = [_metric_name(one) for one in wanted if not isinstance(one, str)]
     twice = sorted({name for name in functions if functions.count(name) > 1})
     if twice:
@@ -195,20 +192,21 @@ def _metric_json(metric: MetricLike) -> Any:
     if isinstance(metric, str):
         return metric
     if isinstance(metric, tuple):
-        return {"cost": np.asarray(metric[1]).tolist()}
+        name, what = metric
+        return {"name": name, "pair": _encoded(what)} if callable(what) else {"name": name, "cost": _matrix(what)}
     return {"name": _metric_name(metric), "function": None if isinstance(metric, Metric) else _encoded(metric)}
 
 
 def _metric_from(plain: Any, given: Mapping[str, MetricLike]) -> MetricLike:
     if isinstance(plain, str):
         return plain
-    if "cost" in plain:
-        return "cost", plain["cost"]
     name = plain["name"]
+    if "cost" in plain:
+        return name, plain["cost"]
     if name in given:
         return given[name]
     try:
-        function = _decoded(plain["function"])
+        function = _decoded(plain["pair"] if "pair" in plain else plain["function"])
     except LookupError:
         function = None
     if not _takes_two(function):
@@ -216,7 +214,11 @@ def _metric_from(plain: Any, given: Mapping[str, MetricLike]) -> MetricLike:
             f"the session's metric {name!r} is a function that cannot be imported again; "
             "pass it: Session.open(path, metrics=[...])"
         )
-    return function  # type: ignore[no-any-return]
+    return (name, function) if "pair" in plain else function
+
+
+def _matrix(what: Any) -> Any:
+    return np.asarray(what).tolist()
 
 
 def _takes_two(function: Any) -> bool:

@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +111,10 @@ def simulate(
 
 def truth_codes(pool: Pool, truth: ArrayLike) -> NDArray[np.int64]:
     """(N,) codes of the true labels; UnknownLabel on a name that is not a class, PlanError on a wrong length."""
-    values, inverse = np.unique(np.asarray(truth), return_inverse=True)
-    if len(inverse) != len(pool):
-        raise PlanError(f"truth has {len(inverse)} labels, the pool has {len(pool)} points; one label per point")
-    return np.array([pool.code(value, where="truth: ") for value in values])[inverse]
+    codes = pool.codes(truth, what="truth")
+    if len(codes) != len(pool):
+        raise PlanError(f"truth has {len(codes)} labels, the pool has {len(pool)} points; one label per point")
+    return codes
 
 
 def _steps(budgets: Sequence[int], repeats: int, batch: int, n_points: int) -> list[int]:
@@ -162,7 +162,7 @@ def label_until(
     while len(history.labels) < labels and history.open.any():
         drawn = method.propose(task, history, min(batch, labels - len(history.labels)))
         told = {int(row): int(oracle(int(row))) for row in drawn.indices}
-        history = History(history.n_points, (*history.batches, drawn), {**history.labels, **told})
+        history = replace(history, batches=(*history.batches, drawn), labels={**history.labels, **told})
     return history
 
 

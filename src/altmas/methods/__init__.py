@@ -5,9 +5,17 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from altmas.errors import MethodError
+from altmas.methods.active_inference import ActiveInference
 from altmas.methods.altmas import AltMas
+from altmas.methods.assured import Assured
 from altmas.methods.bald import Bald
+from altmas.methods.druck import Druck
+from altmas.methods.lure import Lure
+from altmas.methods.oasis import Oasis
+from altmas.methods.ppi import Ppi
 from altmas.methods.protocol import Method, Needs, Task
+from altmas.methods.sawade import Sawade
+from altmas.methods.stratified import Stratified
 from altmas.methods.tradition import Tradition
 from altmas.methods.trust import Trust
 from altmas.metrics import Metric
@@ -18,7 +26,15 @@ __all__ = [
     "DEFAULT_METHOD",
     "METHODS",
     "AltMas",
+    "Assured",
     "Bald",
+    "Stratified",
+    "Sawade",
+    "Druck",
+    "Oasis",
+    "Lure",
+    "Ppi",
+    "ActiveInference",
     "Method",
     "Needs",
     "Task",
@@ -32,14 +48,22 @@ __all__ = [
 ]
 
 METHODS: dict[str, Callable[..., Method]] = {
+    "assured": Assured,
     "altmas": AltMas,
     "bald": Bald,
+    "stratified": Stratified,
+    "sawade": Sawade,
+    "druck": Druck,
+    "oasis": Oasis,
+    "lure": Lure,
+    "ppi": Ppi,
+    "active-inference": ActiveInference,
     "tradition": Tradition,
     "trust": Trust,
 }
 """Built-in methods by name."""
 
-DEFAULT_METHOD = "tradition"
+DEFAULT_METHOD = "assured"
 
 
 def method_named(wanted: str | Method) -> Method:
@@ -68,7 +92,9 @@ def check(method: Method, pool: Pool, metrics: Sequence[Metric] | None = None) -
     reason = unsupported(method, metrics or ())
     if reason:
         able = [
-            name for name, make in METHODS.items() if not lacking(make(), pool) and not unsupported(make(), metrics or ())
+            name
+            for name, make in METHODS.items()
+            if not lacking(make(), pool) and not unsupported(make(), metrics or ())
         ]
         raise MethodError(f"method {method.name!r} {reason}; methods that can: {', '.join(able)}")
 

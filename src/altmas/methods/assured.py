@@ -80,7 +80,7 @@ class Assured:
     def _sizes(self, task: Task, history: History, exposure: Array) -> Array:
         """(N,) how often each point should be drawn; mean 1 over the pool."""
         pool = task.pool
-        if len(history.labels) < self.pilot:
+        if len(history.labels) - len(history.volunteered) < self.pilot:
             if all(metric.kind in RIGHT_OR_WRONG and metric.where is None for metric in task.metrics):
                 return np.ones(len(pool))
             return pilot_sizes(pool.predictions, len(pool.classes), self.pilot)

@@ -66,11 +66,8 @@ def image_of(pool: Pool, row: int, number: int) -> tuple[bytes, str]:
 
 def folder_of(pool: Pool) -> Path:
     """Where relative image paths start: the folder of the table, or the present one for a pool made in memory."""
-    for key in ("table", "path"):
-        place = (pool.source or {}).get(key)
-        if isinstance(place, str):
-            return Path(place).parent
-    return Path.cwd()
+    folder = (pool.source or {}).get("folder")
+    return Path(folder) if folder is not None else Path.cwd()
 
 
 def _fields(item: Any) -> list[tuple[str | None, Any]]:

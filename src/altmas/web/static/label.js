@@ -280,7 +280,11 @@ async function request(path, body) {
 async function skip() {
   if (!current() || page.busy) return;
   const input = el("input", { type: "text", maxlength: 2000, "aria-label": "Reason", placeholder: "Reason" });
-  const pick = (reason) => el("button", { type: "submit", onclick: () => (input.value = reason) }, reason);
+  const pick = (reason) => el("button", { type: "button", onclick: () => submitted(reason) }, reason); // no submit button: Enter would press the first one
+  const submitted = (reason) => {
+    input.value = reason;
+    byId("dialog-form").requestSubmit();
+  };
   const body = [el("div", { class: "reasons" }, ...REASONS.map(pick)), input];
   const reason = await ask({ title: "Skip: why can it not be labelled?", body, ok: "Skip", focus: input, read: () => ({ text: input.value.trim() }) });
   if (reason) vote({ kind: "skip", reason: reason.text || "no reason given" });

@@ -1,0 +1,177 @@
+"""What the tests of the page share: a page without a socket, and servers that can be killed."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+import altmas
+from altmas.web import create_app
+from altmas.web.guard import Access
+from altmas.web.supply import READY
+
+BASE = "http://127.0.0.1:8377"
+OWNER = "the-owner's-key"
+
+
+class Page:
+    """The page of a session, asked in this process. Cookies are kept as a browser keeps them."""
+
+    def __init__(self, session: altmas.Session, access: Access | None = None, **options: Any) -> None:
+        self.session = session
+        self.app = create_app(session, access or Access(owner=OWNER), **options)
+        self.cookies = httpx.Cookies()
+
+    def request(
+        self, method: str, path: str, *, headers: dict[str, str] | None = None, **options: Any
+    ) -> httpx.Response:
+        async def once() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url=BASE, cookies=self.cookies) as client:
+                answer = await client.request(method, path, headers=headers, **options)
+                self.cookies = client.cookies
+                return answer
+
+        return asyncio.run(once())
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, body: Any, **options: Any) -> httpx.Response:
+        return self.request("POST", path, json=body, **options)
+
+    def next(self, annotator: str = "ana", have: tuple[str, ...] = ()) -> dict[str, Any]:
+        return self.post("/api/next", {"annotator": annotator, "have": list(have)}).json()
+
+    def vote(self, handle: str, label: int | None = 0, annotator: str = "ana", **more: Any) -> httpx.Response:
+        return self.post("/api/vote", {"annotator": annotator, "item": handle, "label": label, **more})
+
+    def handles(self, annotator: str = "ana") -> list[str]:
+        return list(self.next(annotator)["hand"])
+
+    def id_of(self, handle: str) -> Any:
+        return self.session.pool.ids[self.app.state.desk.row(handle)]
+
+    def as_owner(self) -> "Page":
+        self.get(f"/overview?key={OWNER}")
+        return self
+
+
+@contextmanager
+def paged(session: altmas.Session, access: Access | None = None, **options: Any) -> Iterator[Page]:
+    """The page with its supply running and filled."""
+    page = Page(session, access, **options)
+    supply = page.app.state.supply
+    supply.start()
+    budget = session.plan.budget or len(session.pool)
+    eventually(lambda: supply.state().ready >= min(READY, budget - len(session.history.labels)))
+    try:
+        yield page
+    finally:
+        supply.stop()
+        page.app.state.watch.stop()
+
+
+def eventually(true: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait until something is true; an assertion error if it never is."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never became true"
+        time.sleep(0.01)
+
+
+@contextmanager
+def threaded(page: Page) -> Iterator[str]:
+    """The page on a loopback port of this process; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(page.app, log_level="warning", access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        eventually(lambda: server.started)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(10)
+
+
+class Server:
+    """The page of a session file in a process of its own, which can be killed and started again on its port."""
+
+    def __init__(self, path: Path, *, port: int = 0, **options: Any) -> None:
+        self.path, self.port, self.options = path, port, {"owner_key": OWNER, **options}
+        self.printed = ""
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> "Server":
+        code = (
+            "import sys, altmas; sys.path.insert(0, sys.argv[2]); "
+            f"altmas.Session.open(sys.argv[1]).label(open_browser=False, port={self.port}, **{self.options!r})"
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, str(self.path), str(Path(__file__).parent)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        assert self.process.stdout is not None
+        while "Ctrl+C" not in self.printed:
+            line = self.process.stdout.readline()
+            assert line, f"the server ended: {self.printed}"
+            self.printed += line
+        address = next(word for word in self.printed.split() if word.startswith("http"))
+        self.port = int(address.split("://")[1].split("/")[0].rpartition(":")[2])
+        eventually(self.answers)
+        return self
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.base}/api/setup", timeout=2).status_code in (200, 401)
+        except httpx.TransportError:
+            return False
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self._ended()
+
+    def stop(self) -> str:
+        """As Ctrl+C does; everything it printed."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        self._ended()
+        return self.printed
+
+    def _ended(self) -> None:
+        assert self.process is not None and self.process.stdout is not None
+        self.printed += self.process.stdout.read()
+        self.process.stdout.close()
+        self.process.wait(20)
+        self.process = None
+
+
+@contextmanager
+def served(path: Path, **options: Any) -> Iterator[Server]:
+    server = Server(path, **options).start()
+    try:
+        yield server
+    finally:
+        if server.process is not None:
+            server.kill()

@@ -150,7 +150,8 @@ def compare(
 ) -> Comparison:
     """The second model against the session's, on its metrics or on those given.
 
-    `predictions` is aligned with the pool by row, or a mapping {id: prediction}; PoolError names what does not fit.
+    `predictions` is aligned with the pool by row, or a mapping {id: prediction}; PoolError, UnknownLabel or
+    UnknownPoint names what does not fit.
     """
     task, history = session.task, session.history
     second = second_predictions(task.pool, predictions)
@@ -237,15 +238,16 @@ def _difference(
     weights = np.concatenate([inside[draws.exact].astype(np.float64), scaled_weights(draws, inside)])
     tables = pair.tables(rows, weights)
     first, other = (float(metric.of_table(table)) if table.sum() else math.nan for table in tables)
-    value, exact = other - first, len(labelled) == inside.sum()
+    exact = len(labelled) == inside.sum()
+    value = other - first if exact or inside[draws.rows].any() else math.nan
     low = high = value
     note = "every point is labelled: exact" if exact else ""
-    if not exact and not math.isnan(value):
+    if not (exact or math.isnan(value)):
         half = _half_width(pair, tables, draws, inside, differs, confidence)
         span = metric.bounds[1] - metric.bounds[0]
         low, high = max(-span, value - half), min(span, value + half)
     elif math.isnan(value):
-        low, high, note = math.nan, math.nan, _why_undefined(metric, len(draws.rows))
+        low, high, note = math.nan, math.nan, _why_undefined(metric, int(inside[draws.rows].sum()))
     verdict = verdict_of(metric, low, high, exact=exact)
     differ = int(differs[labelled].sum())
     numbers = (first, other, value, low, high)

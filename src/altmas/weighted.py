@@ -132,7 +132,7 @@ def weighted_interval(pool: Pool, history: History, metric: Metric, confidence: 
     value = float(metric.of_table(table)) if table.sum() else math.nan
     here = inside[draws.rows]
     if math.isnan(value) or not here.any():
-        return value, math.nan, math.nan
+        return math.nan, math.nan, math.nan
     slope, rows = metric.gradient(table), draws.rows
     moves = slope[pool.predictions[rows], history.known[rows]]
     centre = np.average(moves, weights=np.where(here, draws.weights, 0.0))

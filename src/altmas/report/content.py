@@ -43,8 +43,8 @@ FLOOR = 10
 
 def content_of(session: "Session", *, items: bool = False) -> Plain:
     """Everything the report says about a session as it stands now."""
+    estimates = session.estimate()  # first: it is written down, and the hash below should name that too
     history, status = session.history, session.status()
-    estimates = session.estimate()
     matrix = _confusion(session, history)
     content = {
         "title": session.path.stem if session.path is not None else "Evaluation",

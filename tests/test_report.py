@@ -1,0 +1,285 @@
+"""The report: one file, nothing outside it, nothing in it that was not asked for, and the same as JSON."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from altmas import Pool
+from altmas.estimates import Estimate
+from altmas.metrics import metric_set, table_of
+from altmas.plan import Plan
+from altmas.report.content import label_counts
+from altmas.report.html import script_json
+from altmas.report.sensitivity import corrected, worst
+from altmas.report.words import verdict_of
+from altmas.session import Session
+
+EVIL = '<script>alert("x")</script>'
+CLASSES = ["healthy", EVIL, 'say "it\'s" & <b>bold</b>']
+
+
+def make_session(path=None, *, labels=80, items=None, **options):
+    rng = np.random.default_rng(5)
+    n = 400
+    truth = rng.integers(3, size=n)
+    predicted = np.where(rng.random(n) < 0.8, truth, (truth + 1) % 3)
+    sites = np.where(np.arange(n) < 4, "tiny site", rng.choice(["north", "</td><i>south"], n))
+    pool = Pool(
+        None,
+        [CLASSES[code] for code in predicted],
+        classes=CLASSES,
+        ids=[f"patient-{k:04d}" for k in range(n)],
+        slices={"site": sites},
+        items=items if items is not None else [f"private text {k}" for k in range(n)],
+    )
+    chosen = {"metrics": ["accuracy", f"recall[{EVIL}]"], "method": "tradition", "seed": 2, "double_share": 0.3}
+    session = Session.create(path, pool, **chosen | options)
+    while len(session.history.labels) < labels:
+        for who in ("ana", "bob " + EVIL):
+            for query in session.ask(10, annotator=who):
+                session.tell(query.id, CLASSES[truth[query.index]], who, seconds=4.0)
+    return session
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    session = make_session(folder / "xray.altmas", thresholds={"accuracy": 0.5}, targets={f"recall[{EVIL}]": 0.01})
+    session.skip(session.ask(1)[0].id, "blurred", "ana")
+    session.reveal(session.ask(1)[0].id, "ana")
+    report = session.report(folder / "report.html")
+    return folder, session, report
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page: elements, their attributes, the text outside scripts and styles."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.elements, self.text, self._raw = [], [], None
+        self.scripts = []
+        self.feed(source)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._raw = tag if tag in ("script", "style") else self._raw
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._raw = None if tag == self._raw else self._raw
+
+    def handle_data(self, data):
+        if self._raw == "script":
+            self.scripts[-1] += data
+        elif self._raw is None:
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(written):
+    return Page((written[0] / "report.html").read_text("utf-8"))
+
+
+# ---------------------------------------------------------------- one file
+
+
+def test_nothing_is_fetched_from_anywhere(page):
+    for tag, attributes in page.elements:
+        assert tag not in ("link", "iframe", "object", "embed", "base"), tag
+        for name in ("src", "href", "action", "data", "poster", "srcset"):
+            address = attributes.get(name)
+            assert address is None or address.startswith(("#", "data:")), (tag, address)
+    (policy,) = [a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "http" not in policy
+
+
+def test_plotly_is_inside_once_and_every_figure_has_its_place(page):
+    assert sum("plotly.js v" in script for script in page.scripts) == 1
+    figures = json.loads(page.scripts[0])
+    places = {attributes["id"] for _, attributes in page.elements if attributes.get("id", "").startswith("figure-")}
+    assert {f"figure-{name}" for name in figures} == places == {"figure-forest", "figure-path"}
+
+
+def test_names_given_by_users_are_shown_as_text_never_as_markup(page, written):
+    assert not [attributes for tag, attributes in page.elements if tag == "i" and not attributes]
+    shown = "".join(page.text)
+    assert EVIL in shown and "bob " + EVIL in shown and "</td><i>south" in shown
+    assert len(page.scripts) == 3
+    source = (written[0] / "report.html").read_text("utf-8")
+    assert EVIL not in source
+    for text in re.findall(r'"(?:text|ticktext)": ?(".*?"|\[.*?\])', page.scripts[0]):
+        assert "\\u003cscript" not in text.lower(), "plotly would read tags: they must be escaped twice"
+
+
+def test_no_item_and_no_id_is_in_it_unless_asked_for(written):
+    folder, session, _ = written
+    for name in ("report.html", "report.json"):
+        content = (folder / name).read_text("utf-8")
+        assert "private text" not in content and "patient-0" not in content
+    asked = session.report(items=True)
+    row = next(iter(session.history.labels))
+    assert f"private text {row}" in asked.to_html() and f"patient-{row:04d}" in asked.to_json()
+
+
+def test_images_are_put_inside_when_items_are_asked_for():
+    session = make_session(items=[np.full((4, 4), k % 255, np.uint8) for k in range(400)], labels=20)
+    shown = Page(session.report(items=True).to_html())
+    pictures = [attributes["src"] for tag, attributes in shown.elements if tag == "img"]
+    assert len(pictures) == len(session.history.labels)
+    assert all(address.startswith("data:image/png;base64,") for address in pictures)
+
+
+def test_it_can_be_printed_and_read_in_the_dark(page, written):
+    source = (written[0] / "report.html").read_text("utf-8")
+    assert "@media print" in source and "prefers-color-scheme: dark" in source
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def test_the_json_says_the_same_as_the_session(written):
+    folder, session, report = written
+    content = json.loads((folder / "report.json").read_text("utf-8"))
+    assert content == report.content
+    for one, estimate in zip(content["metrics"], session.estimate(), strict=True):
+        assert (one["value"], one["low"], one["high"]) == (estimate.value, estimate.low, estimate.high)
+        assert one["gain"] == pytest.approx(estimate.effective_labels / estimate.labels)
+    assert content["reproducibility"]["log_hash"] == session.status().digest
+    assert content["reproducibility"]["fingerprint"] == session.pool.fingerprint
+    assert content["labels"] == len(session.history.labels)
+
+
+def test_the_path_ends_where_the_estimate_is_and_replays_the_past(written):
+    _, session, report = written
+    path = [row for row in report.content["path"] if row["metric"] == "accuracy"]
+    assert [row["labels"] for row in path] == label_counts(len(session.history.labels))
+    assert path[-1]["value"] == session.estimate()["accuracy"].value
+    early = session.at(path[1]["labels"]).estimate()["accuracy"]
+    assert (path[1]["value"], path[1]["low"]) == (early.value, early.low)
+
+
+def test_the_cells_of_the_matrix_add_up_to_the_pool(written):
+    _, session, report = written
+    cells = report.content["confusion"]["cells"]
+    assert sum(cell["value"] for cell in cells) == pytest.approx(len(session.pool))
+    assert all(cell["low"] <= cell["value"] <= cell["high"] for cell in cells)
+
+
+def test_slices_have_counts_and_small_ones_claim_nothing(written):
+    _, session, report = written
+    (slice_,) = report.content["slices"]
+    rows = {row["value"]: row for row in slice_["rows"]}
+    assert sum(row["points"] for row in rows.values()) == 400
+    assert sum(row["labels"] for row in rows.values()) == len(session.history.labels)
+    if rows["tiny site"]["labels"] < 4:
+        assert all(cell["insufficient"] and cell["value"] is None for cell in rows["tiny site"]["metrics"])
+    assert not rows["north"]["metrics"][0]["insufficient"]
+
+
+def test_people_skips_reveals_and_agreement_are_told(written):
+    _, session, report = written
+    people = report.content["people"]
+    assert {one["name"] for one in people["annotators"]} == {"ana", "bob " + EVIL}
+    assert (people["skipped"], people["reveals"], people["reasons"]) == (1, 1, {"blurred": 1})
+    assert people["agreement"]["points"] > 5 and people["agreement"]["share"] == 1.0
+    assert people["seconds_per_label"] == 4.0
+    states = {one["title"]: one["state"] for one in report.content["assumptions"]}
+    assert states["Labels were given without seeing the prediction"] == "warning"
+    assert states["The labels are right"] == "checked"
+
+
+def test_a_session_without_labels_has_a_report_too(tmp_path):
+    session = make_session(labels=0)
+    report = session.report(tmp_path / "empty.html")
+    assert "cannot be given yet" in str(report)
+    assert json.loads((tmp_path / "empty.json").read_text("utf-8"))["path"] == []
+
+
+def test_a_fully_labelled_session_is_exact(tmp_path):
+    session = make_session(labels=400)
+    assert "exactly" in str(session.report())
+
+
+def test_a_path_that_ends_in_json_writes_that_alone(tmp_path):
+    make_session(labels=20).report(tmp_path / "only.json")
+    assert [one.name for one in tmp_path.iterdir()] == ["only.json"]
+
+
+def test_notebooks_show_verdicts_escaped():
+    session = make_session(labels=30)
+    for shown in (session.report()._repr_html_(), session._repr_html_()):
+        assert "accuracy" in shown and EVIL not in shown and "&lt;script&gt;" in shown
+
+
+# ---------------------------------------------------------------- sentences
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "plan", "tone", "words"),
+    [
+        ("accuracy", (0.91, 0.95), {"thresholds": {"accuracy": 0.9}}, "good", "is at least 0.9"),
+        ("accuracy", (0.81, 0.85), {"thresholds": {"accuracy": 0.9}}, "bad", "is below 0.9"),
+        ("accuracy", (0.88, 0.92), {"thresholds": {"accuracy": 0.9}}, "open", "undecided"),
+        ("error", (0.11, 0.15), {"thresholds": {"error": 0.1}}, "bad", "is at least 0.1"),
+        ("accuracy", (0.88, 0.92), {"targets": {"accuracy": 0.03}}, "good", "reached (± 0.020)"),
+        ("accuracy", (0.80, 0.92), {"targets": {"accuracy": 0.03}}, "open", "not reached yet (± 0.060)"),
+        ("accuracy", (0.88, 0.92), {}, "plain", "between 0.880 and 0.920 with 95 % confidence"),
+        ("accuracy", (np.nan, np.nan), {}, "open", "no interval"),
+    ],
+)
+def test_verdicts_say_what_the_interval_allows(name, bounds, plan, tone, words):
+    pool = Pool(None, ["a", "b"] * 5)
+    (metric,) = metric_set([name], pool)
+    estimate = Estimate(name, 0.9, *bounds, 0.95, 100)
+    found = verdict_of(estimate, metric, Plan.of(pool, metrics=[name], method="tradition", **plan))
+    assert (found.tone, words in found.sentence) == (tone, True), found.sentence
+
+
+# ---------------------------------------------------------------- wrong labels
+
+
+def test_random_label_errors_are_undone_exactly():
+    rng = np.random.default_rng(1)
+    true = rng.integers(50, 200, (4, 4)).astype(float)
+    noise = np.full((4, 4), 0.05 / 3)
+    np.fill_diagonal(noise, 0.95)
+    np.testing.assert_allclose(corrected(true @ noise, 0.05), true, rtol=1e-9)
+
+
+def test_the_worst_errors_move_accuracy_by_exactly_their_share():
+    pool = Pool(None, [0, 1] * 50)
+    (accuracy,) = metric_set(["accuracy"], pool)
+    table = np.array([[40.0, 10.0], [10.0, 40.0]])
+    assert worst(table, accuracy, 0.05, -1) == pytest.approx(0.75)
+    assert worst(table, accuracy, 0.05, 1) == pytest.approx(0.85)
+    assert worst(table, accuracy, 0.5, 1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["recall[0]", "f1[0]", "kappa"])
+def test_no_relabelling_of_that_share_is_worse_than_the_worst(name):
+    rng = np.random.default_rng(2)
+    predicted, truth = rng.integers(3, size=(2, 200))
+    truth = np.where(rng.random(200) < 0.6, predicted, truth)
+    pool = Pool(None, predicted, classes=[0, 1, 2])
+    (metric,) = metric_set([name], pool)
+    table = table_of(predicted, truth, 3)
+    least, most = worst(table, metric, 0.05, -1), worst(table, metric, 0.05, 1)
+    for _ in range(300):
+        wrong = truth.copy()
+        rows = rng.choice(200, 10, replace=False)
+        wrong[rows] = rng.integers(3, size=10)
+        assert least - 1e-9 <= float(metric.of_table(table_of(predicted, wrong, 3))) <= most + 1e-9
+
+
+def test_json_inside_a_script_cannot_end_it():
+    written = str(script_json({"name": "</script><!--"}))
+    assert "<" not in written and json.loads(written)["name"] == "</script><!--"
+
+
+def test_label_counts_are_few_and_end_now():
+    assert label_counts(0) == [] and label_counts(3) == [3]
+    assert label_counts(1000)[-1] == 1000 and len(label_counts(1000)) == 8

@@ -126,6 +126,27 @@ def test_a_class_that_is_never_predicted_is_known_to_a_simulation(tmp_path):
     assert json.loads(ran.out)["summary"][0]["truth"] == 0.0
 
 
+def test_a_plan_says_what_labels_would_buy(tmp_path):
+    path, truth = make_session(tmp_path, "--target", "accuracy=0.08")
+    roles = ("--data", tmp_path / "preds.csv", "--prediction", "vendor_label", "--method", "tradition", "-q")
+    found = json.loads(run("plan", *roles, "--budget", 20, "--budget", 80, "--target", "accuracy=0.07", "--json").out)
+    assert [one["labels"] for one in found["widths"]] == [20, 80] and 20 < found["targets"][0]["labels"] <= 80
+    assert found["widths"][0]["half_width"] > found["widths"][1]["half_width"]
+    label_all(path, truth, 20)
+    shown = run("plan", path, "-q").out
+    assert "Going by 20 known labels" in shown and "±0.08 for accuracy by tradition: about" in shown
+    assert run("plan").code == 2
+
+
+def test_a_report_is_written_or_printed(tmp_path):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 20)
+    ran = run("report", path, "-o", tmp_path / "r.html")
+    assert ran.code == 0 and ran.out.startswith("accuracy is 0.") and str(tmp_path / "r.html") in ran.err
+    assert "<html" in (tmp_path / "r.html").read_text(encoding="utf-8")[:500]
+    assert json.loads(run("report", path, "--json").out)["metrics"][0]["metric"] == "accuracy"
+
+
 def test_files_go_out_and_labels_come_back(tmp_path):
     path, truth = make_session(tmp_path)
     sheet = tmp_path / "next.csv"
@@ -304,8 +325,10 @@ def test_usage_errors_end_with_2_and_name_the_near_command():
 
 
 def test_every_promised_command_exists():
-    promised = "demo init label ask tell skip undo status estimate check compare simulate export import doctor"
-    assert COMMANDS >= set(promised.split())
+    promised = (
+        "demo init plan label ask tell skip undo status estimate check compare report simulate export import doctor"
+    )
+    assert set(promised.split()) == COMMANDS
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

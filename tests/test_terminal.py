@@ -4,8 +4,8 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
+import subprocess
 import sys
 import time
 from fcntl import ioctl
@@ -19,21 +19,28 @@ from rich.console import Console
 import altmas
 from altmas.cli.keyboard import END
 from altmas.cli.terminal import TerminalLabeller
-from cli_world import make_session, run
+from cli_world import environment, make_session, run
 
 STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 class Screen:
     """A program in a pseudo-terminal: wait for what it shows, then press keys."""
 
     def __init__(self, *arguments: object) -> None:
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.environ["NO_COLOR"] = "1"
-            os.environ["TERM"] = "xterm"
-            os.execv(sys.executable, [sys.executable, "-m", "altmas", *map(str, arguments)])
+        self.fd, inside = pty.openpty()
         ioctl(self.fd, TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        command = [sys.executable, "-c", TAKE_TERMINAL, sys.executable, "-m", "altmas", *map(str, arguments)]
+        env = environment(NO_COLOR="1", TERM="xterm")
+        self.process = subprocess.Popen(
+            command, stdin=inside, stdout=inside, stderr=inside, env=env, start_new_session=True
+        )
+        os.close(inside)
         self.seen = ""
 
     def expect(self, text: str, seconds: float = 30) -> str:
@@ -54,9 +61,9 @@ class Screen:
         os.write(self.fd, keys.encode())
 
     def ended(self) -> int:
-        _, status = os.waitpid(self.pid, 0)
+        code = self.process.wait(30)
         os.close(self.fd)
-        return os.waitstatus_to_exitcode(status)
+        return code
 
 
 def labels(path: Path) -> list[tuple[str, str, str]]:
@@ -153,7 +160,7 @@ def test_it_ends_by_itself_when_the_budget_is_spent_and_goes_on_after_a_restart(
         screen.press("1")
         screen.expect("saved")
     screen.expect("quit")
-    os.kill(screen.pid, signal.SIGKILL)
+    screen.process.kill()
     screen.ended()
     again = Screen("label", session_file, "--terminal", "-a", "ana")
     assert "2 of 6 labels" in again.expect("quit")

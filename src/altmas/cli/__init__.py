@@ -1,6 +1,10 @@
 """The command line: thin commands over the session. `altmas.cli:main` is what the shell starts."""
 
-from altmas.cli import demonstration, sessions, labelling, second_model, reporting, checking  # isort: skip  # noqa: F401
+# Each module registers its commands, in the order in which the help lists them.
+# isort: off
+from altmas.cli import demonstration, widths, sessions, labelling, second_model, reporting, checking  # noqa: F401
+
+# isort: on
 from altmas.cli.app import app, main
 
 __all__ = ["app", "main"]

@@ -29,20 +29,22 @@ def demo(
     with show.working("training the model under test"):
         pool, truth = digits()
     exact = true_values(pool, truth)
-    show.say(
-        f"A small random forest learned to read digits from {1797 - len(pool)} images. How good is it on {len(pool)} "
-        f"others,\nif we can afford to label {BUDGET} of them? Here the truth is known, but each method sees only "
-        "the labels\nthat it asks for.\n"
+    show.paragraph(
+        f"A small random forest learned to read digits from the other half of the data. How good is it on these "
+        f"{len(pool)} images, if we can afford to label {BUDGET} of them? Here the truth is known, but each method "
+        "sees only the labels that it asks for."
     )
+    show.say("")
     outcomes = run_demo(session, pool, truth, progress=not show.quiet())
     show.say("")
     columns = ("metric", "method", "estimate", "95 % interval", "truth", "error", "worth")
     rows = [row for metric in exact for row in _rows(metric, exact[metric], outcomes)]
     show.table(columns, rows, right=("estimate", "truth", "error", "worth"))
     held, given = hits(outcomes, exact)
-    show.say(
-        f"\n{held} of {given} intervals hold the truth. "
-        f'"worth": how many labels of a plain random sample would tell as much as these {BUDGET}.'
+    show.say("")
+    show.paragraph(
+        f"{held} of {given} intervals hold the truth. Worth: how many labels of a plain random sample would tell as "
+        f"much as these {BUDGET}. This is one run of each method; `altmas simulate` repeats it."
     )
     _next(session, report)
 
@@ -61,10 +63,9 @@ def _rows(metric: str, exact: float, outcomes: "list[Outcome]") -> list[tuple[st
 def _next(session: Path, report: Path) -> None:
     """What was written, and what to try."""
     from altmas.cli.sessions import opened
-    from altmas.report import report_of
 
     with opened(session) as one, show.working("writing the report"):
-        report_of(one, report)
+        one.report(report)
     show.say(
         f"\nWritten: {session} (every label and how it was chosen) and {report} (open it in a browser).\nTry next:"
     )

@@ -69,10 +69,7 @@ def label(
         if terminal:
             _in_terminal(one, annotator)
             return
-        from altmas.web import serve
-
-        serve(
-            one,
+        one.label(
             host=host,
             port=port,
             open_browser=browser,
@@ -130,17 +127,15 @@ def export(
     ] = False,
 ) -> None:
     """Write the next items as a file for a spreadsheet or Label Studio; or the labels, or the log."""
-    from altmas.interop import export_items, export_labels
-
     if labels and events:
         raise PlanError("export writes --labels or --events, not both into one file; nothing was written")
     with opened(session) as one, show.working("choosing items"):
         if events:
             show.say(f"{file}: {one.export_events(file)} events written")
         elif labels:
-            show.say(str(export_labels(one, file, to)))
+            show.say(str(one.export_labels(file, to)))
         else:
-            show.say(str(export_items(one, file, n, to, blind=not with_predictions)))
+            show.say(str(one.export(file, n, to, blind=not with_predictions)))
 
 
 @command("import", LABEL, "altmas import xray.altmas export.json", "altmas import xray.altmas labels.csv")
@@ -156,7 +151,5 @@ def import_(
 
     All or nothing, matched by id. A class name that does not exist stops it, with the near one.
     """
-    from altmas.interop import import_labels
-
     with opened(session) as one:
-        show.say(str(import_labels(one, file, format)))
+        show.say(str(one.import_labels(file, format)))

@@ -22,26 +22,20 @@ Annotator = Annotated[
     str | None, typer.Option("--annotator", "-a", metavar="NAME", help="Who labels.", show_default=False)
 ]
 
-Data = Annotated[
-    str,
-    typer.Option(
-        "--data",
-        metavar="FILE",
-        help="Table with the model's predictions: .csv, .jsonl or .parquet.",
-        rich_help_panel=POOL,
-        show_default=False,
-    ),
-]
-Prediction = Annotated[
-    str,
-    typer.Option(
-        "--prediction",
-        metavar="COLUMN",
-        help="Column with the predicted class.",
-        rich_help_panel=POOL,
-        show_default=False,
-    ),
-]
+_data = typer.Option(
+    "--data",
+    metavar="FILE",
+    help="Table with the model's predictions: .csv, .jsonl or .parquet.",
+    rich_help_panel=POOL,
+    show_default=False,
+)
+_prediction = typer.Option(
+    "--prediction", metavar="COLUMN", help="Column with the predicted class.", rich_help_panel=POOL, show_default=False
+)
+Data = Annotated[str, _data]
+OptionalData = Annotated[str | None, _data]
+Prediction = Annotated[str, _prediction]
+OptionalPrediction = Annotated[str | None, _prediction]
 Id = Annotated[
     str | None,
     typer.Option(

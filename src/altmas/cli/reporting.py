@@ -27,13 +27,11 @@ def report(
 
     One HTML file that needs no other file and no network, and the same as JSON beside it.
     """
-    from altmas.report import report_of
-
+    place = output or session.with_suffix(".html")
     with opened(session) as one, show.working("writing the report"):
-        found = report_of(one, None if json else output or session.with_suffix(".html"), items=items)
+        found = one.report(None if json else place, items=items)
     if json:
         typer.echo(found.to_json(), nl=False)
         return
     show.say(str(found))
-    place = output or session.with_suffix(".html")
     show.hint(f"written: {place}")

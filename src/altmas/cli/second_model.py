@@ -44,13 +44,12 @@ def compare(
 
     Differences are second minus first, from the same items, so what both get right or wrong alike cancels.
     """
-    from altmas.compare import compare as compared
     from altmas.tables import column_of
 
     second = column_of(predictions, prediction)
     with opened(session) as one, show.working("comparing"):
         given = second if id is None else dict(zip(column_of(predictions, id).tolist(), second.tolist(), strict=True))
-        found = compared(one, given, metrics or None)
+        found = one.compare(given, metrics or None)
     if json:
         show.as_json(found.to_dict())
         return

@@ -3,7 +3,9 @@
 import json
 import math
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -51,6 +53,11 @@ def counted(n: int, what: str) -> str:
 def say(text: str) -> None:
     """A line on stdout."""
     typer.echo(harmless(text))
+
+
+def paragraph(text: str) -> None:
+    """Prose on stdout, in lines that fit the terminal."""
+    say(textwrap.fill(text, min(100, shutil.get_terminal_size((100, 24)).columns)))
 
 
 def hint(text: str) -> None:

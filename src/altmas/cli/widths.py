@@ -1,0 +1,114 @@
+"""`altmas plan`: what a number of labels would buy."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import START, command
+from altmas.cli.sessions import opened
+from altmas.errors import PlanError
+
+if TYPE_CHECKING:
+    from altmas.planning import WidthPlan
+
+
+@command(
+    "plan",
+    START,
+    'altmas plan --data preds.csv --prediction vendor_label --metric "recall[pneumonia]" --budget 100 --budget 300',
+    'altmas plan --data preds.csv --prediction vendor_label --accuracy 0.9 --target "accuracy=0.03"',
+    "altmas plan xray.altmas",
+)
+def plan(
+    session: Annotated[
+        Path | None,
+        typer.Argument(metavar="[SESSION]", help="A session to go on from; or give --data.", show_default=False),
+    ] = None,
+    data: opt.OptionalData = None,
+    prediction: opt.OptionalPrediction = None,
+    features: opt.Features = None,
+    scores: opt.Scores = None,
+    slices: opt.Slices = None,
+    classes: opt.Classes = None,
+    metrics: opt.Metrics = None,
+    method: opt.Method = None,
+    budgets: Annotated[
+        list[int] | None,
+        typer.Option("--budget", "-b", help="Numbers of labels to look at; repeatable.", rich_help_panel=opt.AIM),
+    ] = None,
+    targets: opt.Targets = None,
+    accuracy: Annotated[
+        float | None,
+        typer.Option("--accuracy", help="What to assume of the model; by default what its scores say, else 0.8."),
+    ] = None,
+    confidence: opt.Confidence = 0.95,
+    seed: opt.Seed = 0,
+    worlds: Annotated[int, typer.Option("--worlds", min=1, help="How many imagined truths to average over.")] = 5,
+    json: opt.Json = False,
+) -> None:
+    """How wide will the intervals be? Expected half-widths for numbers of labels, before any of them is paid for.
+
+    The truth is imagined from the model's scores or an assumed accuracy, and, once a session has some, from labels.
+    """
+    from altmas.methods import DEFAULT_METHOD, method_named
+    from altmas.planning import plan_widths
+
+    wanted: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or ["accuracy"]}
+    history, chosen, asked = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
+    if session is not None:
+        with opened(session) as one:
+            pool, history, asked = one.pool, one.history, asked or dict(one.plan.targets)
+            chosen = chosen if method else one.method
+            wanted = {"confidence": one.plan.confidence, "seed": one.plan.seed, "metrics": metrics or one.plan.metrics}
+            budgets = budgets or _ahead(len(history.labels), one.plan.budget or len(pool))
+    elif data is None or prediction is None:
+        raise PlanError("plan needs a session, or --data and --prediction")
+    else:
+        pool = opt.pool_of(data, prediction, None, features, scores, slices, None, classes)
+    if chosen.needs.interval == "none":
+        show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")
+    found = plan_widths(
+        pool,
+        methods=[*([chosen] if chosen.needs.interval != "none" and chosen.name != "tradition" else []), "tradition"],
+        budgets=budgets or [n for n in (50, 100, 200, 400, 800) if n <= len(pool)] or [len(pool)],
+        accuracy=accuracy,
+        history=history,
+        worlds=worlds,
+        progress=not show.quiet(),
+        **wanted,
+    )
+    _print(found, asked, json)
+
+
+def _ahead(labels: int, budget: int) -> list[int]:
+    """Some budgets from here on."""
+    return sorted({round(labels + (budget - labels) * share) for share in (0.25, 0.5, 1.0)} - {0, labels}) or [budget]
+
+
+def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
+    methods = list(dict.fromkeys(one.method for one in found.widths))
+    needs = [
+        (metric, width, method, found.labels_for(metric, width, method))
+        for metric, width in targets.items()
+        for method in methods
+    ]
+    if json:
+        plain = [vars(one) for one in found.widths]
+        reach = [{"metric": a, "half_width": b, "method": c, "labels": d} for a, b, c, d in needs]
+        show.as_json({"assumption": found.assumption, "widths": plain, "targets": reach})
+        return
+    width_of = {(one.metric, one.labels, one.method): one.half_width for one in found.widths}
+    columns = ["metric", "labels", *(f"± {name}" for name in methods)]
+    rows = [
+        (metric, str(labels), *(show.number(width_of[metric, labels, name], 3) for name in methods))
+        for metric in dict.fromkeys(one.metric for one in found.widths)
+        for labels in dict.fromkeys(one.labels for one in found.widths if one.metric == metric)
+    ]
+    show.table(columns, rows, right=columns[1:])
+    for metric, width, method, labels in needs:
+        about = "more than the largest budget looked at" if labels != labels else f"about {round(labels)} labels"
+        show.say(f"±{width:g} for {metric} by {method}: {about}")
+    show.paragraph(found.assumption[0].upper() + found.assumption[1:] + ".")

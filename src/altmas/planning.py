@@ -1,0 +1,160 @@
+"""Before labels are paid for: how wide would the intervals be with so many of them?
+
+The truth is imagined, the method is run on it, and the widths it reports are averaged over several such worlds.
+Before any label the imagination rests on the model's own scores or on an assumed accuracy; after a pilot on the
+labels that exist: p(true c | predicted a) = (n_ac + s p0(c | a)) / (n_a + s), with n the labels so far and p0 the
+imagination without them, counting as s = 4 labels of each predicted class.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.errors import PlanError
+from altmas.history import History
+from altmas.methods import DEFAULT_METHOD, Method, Task, check, method_named
+from altmas.metrics import MetricLike, metric_set, table_of
+from altmas.pool import Pool
+from altmas.progress import progress_bar
+from altmas.simulate import label_until
+
+ASSUMED_ACCURACY = 0.8
+PRIOR_LABELS = 4.0
+BATCHES = 10
+"""Into how many batches the way to the largest budget is divided."""
+
+
+@dataclass(frozen=True)
+class PlannedWidth:
+    """Expected half-width of one metric's interval after so many labels; nan where it stays undefined."""
+
+    method: str
+    metric: str
+    labels: int
+    half_width: float
+
+
+@dataclass(frozen=True)
+class WidthPlan:
+    """Expected half-widths, and in words what they assume."""
+
+    widths: tuple[PlannedWidth, ...]
+    assumption: str
+
+    def labels_for(self, metric: str, half_width: float, method: str) -> float:
+        """About how many labels a half-width needs, between the budgets looked at; nan if more than the largest."""
+        path = [(one.labels, one.half_width) for one in self.widths if (one.metric, one.method) == (metric, method)]
+        reached = [place for place, (_, width) in enumerate(path) if width <= half_width]
+        if not reached:
+            return math.nan
+        place = reached[0]
+        if place == 0:
+            return float(path[0][0])
+        (n0, w0), (n1, w1) = path[place - 1], path[place]
+        if math.isnan(w0) or w0 <= w1:
+            return float(n1)
+        share = (w0**-2 - half_width**-2) / (w0**-2 - w1**-2)  # widths shrink like 1 / sqrt(labels)
+        return n0 + share * (n1 - n0)
+
+
+def plan_widths(
+    pool: Pool,
+    *,
+    metrics: MetricLike | Iterable[MetricLike] = ("accuracy",),
+    methods: Sequence[str | Method] = (DEFAULT_METHOD,),
+    budgets: Sequence[int] = (50, 100, 200),
+    accuracy: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    worlds: int = 5,
+    history: History | None = None,
+    progress: bool = False,
+) -> WidthPlan:
+    """The expected half-widths of each metric at each budget, for each method that gives intervals.
+
+    accuracy  assumed instead of what the scores say (default 0.8 where there are none)
+    history   labels that exist already; they are kept, and what they say replaces most of the assumption
+    """
+    task = Task(pool, metric_set(metrics, pool), confidence, seed)
+    chosen = [_with_interval(method, pool) for method in methods]
+    steps, begun = _steps(budgets, len(pool)), history or History(len(pool))
+    chances, assumption = imagination(pool, accuracy, begun)
+    batch = max(1, steps[-1] // BATCHES)
+    found: dict[tuple[str, str, int], list[float]] = {}
+    with progress_bar("planning", worlds * len(chosen), shown=progress) as bar:
+        for world in range(worlds):
+            truth = imagined(chances, begun, np.random.default_rng([seed, world]))
+            for method in chosen:
+                now = replace(task, seed=int(np.random.default_rng([seed, world, 1]).integers(2**31)))
+                for labels, one in _path(method, now, begun, truth, steps, batch):
+                    found.setdefault((method.name, one[0], labels), []).append(one[1])
+                bar.advance(1)
+    widths = (PlannedWidth(*key, _mean(values)) for key, values in found.items())
+    return WidthPlan(tuple(widths), assumption)
+
+
+def imagination(pool: Pool, accuracy: float | None, history: History) -> tuple[NDArray[np.float64], str]:
+    """((N, C) how likely each class is thought to be for each point, the assumption in words)."""
+    if accuracy is not None and not 0 < accuracy <= 1:
+        raise PlanError(f"accuracy {accuracy!r} is out of range; expected a number above 0 and at most 1")
+    rows, n_classes = np.arange(len(pool)), len(pool.classes)
+    if pool.scores is not None and accuracy is None:
+        chances = pool.scores
+        said = f"the model's own scores are right (accuracy {chances[rows, pool.predictions].mean():.2f})"
+    else:
+        right = ASSUMED_ACCURACY if accuracy is None else accuracy
+        chances = np.full((len(pool), n_classes), (1 - right) / (n_classes - 1))
+        chances[rows, pool.predictions] = right
+        said = f"the model is right {right:.0%} of the time in every class"
+    if not history.labels:
+        return chances, f"assuming that {said}"
+    counts = table_of(pool.predictions[history.labelled], history.codes, n_classes)
+    weight = PRIOR_LABELS / (counts.sum(1) + PRIOR_LABELS)
+    seen = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    mixed = weight[pool.predictions, None] * chances + ((1 - weight)[:, None] * seen)[pool.predictions]
+    return mixed, f"going by {len(history.labels)} known labels, and else assuming that {said}"
+
+
+def imagined(chances: NDArray[np.float64], history: History, rng: np.random.Generator) -> NDArray[np.int64]:
+    """(N,) one truth drawn from the chances; known labels stay what they are."""
+    edges = chances.cumsum(1)
+    truth = (rng.random(len(chances))[:, None] * edges[:, -1:] > edges[:, :-1]).sum(1)
+    truth[history.labelled] = history.codes
+    return np.asarray(truth, np.int64)
+
+
+def _path(
+    method: Method, task: Task, history: History, truth: NDArray[np.int64], steps: list[int], batch: int
+) -> Iterable[tuple[int, tuple[str, float]]]:
+    """(labels, (metric, half-width)) along one run; points that wait for a label already are labelled first."""
+    waiting = {int(row): int(truth[row]) for row in history.outstanding}
+    history = replace(history, labels={**history.labels, **waiting})
+    for labels in steps:
+        history = label_until(method, task, history, labels, batch, truth.__getitem__)
+        if len(history.labels) <= labels:
+            for one in method.estimate(task, history):
+                yield labels, (one.metric, one.half_width)
+
+
+def _with_interval(wanted: str | Method, pool: Pool) -> Method:
+    method = method_named(wanted)
+    check(method, pool)
+    if method.needs.interval == "none":
+        raise PlanError(f"method {method.name!r} gives no interval, so there is no width to plan; try tradition")
+    return method
+
+
+def _steps(budgets: Sequence[int], n_points: int) -> list[int]:
+    steps = sorted(set(budgets))
+    if not steps or steps[0] < 1 or steps[-1] > n_points:
+        raise PlanError(f"budgets {list(budgets)} must lie between 1 and the pool's {n_points} points")
+    return steps
+
+
+def _mean(values: list[float]) -> float:
+    """The mean where the width is defined in most worlds, else nan."""
+    defined = [value for value in values if math.isfinite(value)]
+    return float(sum(defined) / len(defined)) if 2 * len(defined) > len(values) else math.nan

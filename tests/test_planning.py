@@ -1,0 +1,77 @@
+"""Planned widths: close to what truly comes out, and honest about what they assume."""
+
+import math
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas.errors import PlanError
+from altmas.history import History
+from altmas.planning import PlannedWidth, WidthPlan, imagination, imagined, plan_widths
+from altmas.simulate import simulate
+
+
+def world(n: int = 800, accuracy: float = 0.9, seed: int = 0) -> tuple[altmas.Pool, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 4, n)
+    predictions = np.where(rng.random(n) < accuracy, truth, (truth + rng.integers(1, 4, n)) % 4)
+    return altmas.Pool(None, predictions, classes=[0, 1, 2, 3]), truth
+
+
+def test_planned_widths_are_those_that_come_out():
+    """Within 15 %: the plan knows the accuracy but not which points are wrong."""
+    pool, truth = world()
+    options = {"metrics": ["accuracy", "macro_f1", "recall[0]"], "budgets": [100, 300], "methods": ["tradition"]}
+    plan = plan_widths(pool, accuracy=0.9225, worlds=10, **options)
+    real = simulate(pool, truth, repeats=10, n_jobs=1, progress=False, **options).summary()
+    width = {(one.metric, one.labels): one.half_width for one in plan.widths}
+    for row in real:
+        assert width[row["metric"], row["labels"]] == pytest.approx(row["width"] / 2, rel=0.15)
+
+
+def test_a_pilot_corrects_a_wrong_assumption():
+    pool, truth = world()
+    rows = np.random.default_rng(1).choice(len(pool), 80, replace=False)
+    pilot = History(len(pool), (), {int(row): int(truth[row]) for row in rows})
+    blind, _ = imagination(pool, 0.5, History(len(pool)))
+    seen, words = imagination(pool, 0.5, pilot)
+    right = np.arange(len(pool)), pool.predictions
+    assert blind[right].mean() == pytest.approx(0.5) and seen[right].mean() > 0.8 and "80 known labels" in words
+    np.testing.assert_allclose(seen.sum(1), 1)
+
+
+def test_an_imagined_truth_keeps_known_labels_and_follows_the_chances():
+    pool, truth = world(4000)
+    chances, words = imagination(pool, 0.7, History(len(pool)))
+    known = History(len(pool), (), {5: int(truth[5])})
+    drawn = imagined(chances, known, np.random.default_rng(0))
+    assert drawn[5] == truth[5] and "70%" in words
+    assert (drawn == pool.predictions).mean() == pytest.approx(0.7, abs=0.03)
+    scored = altmas.Pool(None, [0, 1], scores=[[1.0, 0.0], [0.0, 1.0]], classes=[0, 1])
+    certain, words = imagination(scored, None, History(2))
+    assert imagined(certain, History(2), np.random.default_rng(0)).tolist() == [0, 1] and "1.00" in words
+
+
+def test_labels_for_a_target_lie_between_the_budgets():
+    widths = tuple(PlannedWidth("tradition", "accuracy", n, n**-0.5) for n in (25, 100, 400))
+    plan = WidthPlan(widths, "")
+    assert plan.labels_for("accuracy", 0.1, "tradition") == pytest.approx(100)
+    assert plan.labels_for("accuracy", 1 / 15, "tradition") == pytest.approx(225)
+    assert plan.labels_for("accuracy", 0.5, "tradition") == 25
+    assert math.isnan(plan.labels_for("accuracy", 0.01, "tradition"))
+    unknown = WidthPlan((PlannedWidth("t", "m", 10, math.nan), PlannedWidth("t", "m", 20, 0.1)), "")
+    assert unknown.labels_for("m", 0.2, "t") == 20
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"budgets": [10, 900]}, "between 1 and the pool's 800"),
+        ({"accuracy": 1.2}, "accuracy 1.2 is out of range"),
+        ({"methods": ["trust"]}, "gives no interval"),
+    ],
+)
+def test_what_cannot_be_planned_is_said(options, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        plan_widths(world()[0], **options)

@@ -6,12 +6,15 @@ from typing import Any
 
 from altmas.errors import MethodError
 from altmas.methods.active_inference import ActiveInference
+from altmas.methods.adastrat import AdaStrat
 from altmas.methods.altmas import AltMas
 from altmas.methods.assured import Assured
 from altmas.methods.bald import Bald
 from altmas.methods.druck import Druck
+from altmas.methods.katariya import Katariya
 from altmas.methods.lure import Lure
 from altmas.methods.oasis import Oasis
+from altmas.methods.paula import Paula
 from altmas.methods.ppi import Ppi
 from altmas.methods.protocol import Method, Needs, Task
 from altmas.methods.sawade import Sawade
@@ -35,6 +38,9 @@ __all__ = [
     "Lure",
     "Ppi",
     "ActiveInference",
+    "Paula",
+    "AdaStrat",
+    "Katariya",
     "Method",
     "Needs",
     "Task",
@@ -58,6 +64,9 @@ METHODS: dict[str, Callable[..., Method]] = {
     "lure": Lure,
     "ppi": Ppi,
     "active-inference": ActiveInference,
+    "paula": Paula,
+    "adastrat": AdaStrat,
+    "katariya": Katariya,
     "tradition": Tradition,
     "trust": Trust,
 }

@@ -19,8 +19,8 @@ Array = NDArray[Any]
 Floats = NDArray[np.float32]
 
 HIDDEN = 256
-SEGMENT = 2**23
-"""Numbers that go to the compiled program together (32 MB of rows)."""
+SEGMENT = 2**22
+"""Numbers that go to the compiled program together (16 MB of rows)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +104,7 @@ def train(
     state, key = start(weights), np.uint32(rng.integers(2**32))
     loss: Any = np.float32(0)
     for first in range(0, steps, together):
+        before = loss
         rows = order[first : first + together]
         data = _padded(np.asarray(x[rows.ravel()], np.float32).reshape(*rows.shape, columns), together)
         weights, state, loss = run(
@@ -114,6 +115,7 @@ def train(
             (key, np.int32(first), np.int32(len(rows))),
             (np.float32(training.learning_rate), np.float32(training.weight_decay), np.float32(dropout)),
         )
+        np.asarray(before)  # the next rows are gathered while these train, but never more than that
     return Trained(Weights(*map(np.asarray, weights)), float(loss), steps)
 
 

@@ -14,7 +14,7 @@ from altmas.history import Batch, History
 from altmas.methods import Tradition
 from altmas.metrics import metric_set, truth_values
 from altmas.session import Session
-from altmas.weighted import draws_of, scaled_weights, weighted_interval
+from altmas.weighted import draws_of, sample_of, weighted_interval
 
 METRICS = ("accuracy", "recall[0]", "f1[0]", "kappa")
 
@@ -78,6 +78,36 @@ def test_the_interval_covers_the_true_difference(options, labels, tilted):
         assert np.mean(inside[name]) >= 0.95 - 3 * (0.95 * 0.05 / 200) ** 0.5, name
 
 
+@dataclass(frozen=True)
+class Poisson(Tradition):
+    """Each point is in the sample by its own coin, and the coins are known."""
+
+    coins: np.ndarray = None
+
+    def inclusion(self, pool, history):
+        return self.coins
+
+
+def test_known_inclusion_probabilities_cover_and_need_no_single_draws():
+    """200 samples by independent coins: unbiased within 3.5 se, coverage at least 0.95 - 3 se."""
+    world = World(15)
+    metrics = metric_set(METRICS, world.pool)
+    true, coins = world.difference(metrics), 0.1 * world.towards_hard_points() / world.towards_hard_points().mean()
+    errors, inside = {name: [] for name in true}, {name: [] for name in true}
+    for _ in range(200):
+        rows = np.flatnonzero(world.rng.random(2000) < coins)
+        labels = {int(row): int(world.truth[row]) for row in rows}
+        history = History(2000, (Batch(rows, np.full(len(rows), 1 / 2000)),), labels)
+        for one in compare_predictions(world.pool, history, world.second, metrics, 0.95, Poisson(coins=coins)):
+            errors[one.metric].append(one.value - true[one.metric])
+            inside[one.metric].append(one.low <= true[one.metric] <= one.high)
+    for name in true:
+        assert abs(np.mean(errors[name])) < 3.5 * np.std(errors[name]) / 200**0.5 + 0.002, name
+        assert np.mean(inside[name]) >= 0.95 - 3 * (0.95 * 0.05 / 200) ** 0.5, name
+    shares = sample_of(world.pool, history, Poisson(coins=coins)).shares(np.ones(2000, bool))
+    assert shares.sum() == pytest.approx(2000) and shares.min() >= 1
+
+
 def test_pairing_is_worth_more_than_two_separate_samples():
     world = World(5, first=0.85, second=0.87, shared=0.95)
     (metric,) = metric_set(["accuracy"], world.pool)
@@ -96,7 +126,7 @@ def test_the_cross_check_from_weighted_labels_covers():
         for _ in range(200):
             history = world.history(150, weights)
             for metric in metrics:
-                _, low, high = weighted_interval(world.pool, history, metric, 0.95)
+                _, low, high = weighted_interval(world.pool, history, metric, 0.95, draws_of(history))
                 inside[metric.name].append(low <= true[metric.name] <= high)
         assert min(map(np.mean, inside.values())) >= 0.95 - 3 * (0.95 * 0.05 / 200) ** 0.5
 
@@ -127,7 +157,7 @@ def test_uniform_draws_all_weigh_the_same():
     world = World(9)
     draws = draws_of(world.history(120))
     np.testing.assert_allclose(draws.weights, 1.0, atol=1e-9)
-    np.testing.assert_allclose(scaled_weights(draws, np.ones(2000, bool)), 2000 / 120)
+    np.testing.assert_allclose(draws.shares(np.ones(2000, bool)), 2000 / 120)
 
 
 def test_no_labelled_disagreement_is_not_certainty():

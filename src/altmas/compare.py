@@ -19,11 +19,12 @@ from scipy.stats import t as student
 from altmas.errors import PoolError
 from altmas.history import History
 from altmas.intervals import normal_quantile
-from altmas.metrics import Metric, MetricLike, metric_set, table_of
+from altmas.methods import Method
+from altmas.metrics import Metric, MetricLike, metric_set
 from altmas.naming import names_of
 from altmas.pool import Pool
 from altmas.suggest import listing
-from altmas.weighted import Draws, draws_of, has_probabilities, martingale_variance, scaled_weights
+from altmas.weighted import Sample, has_probabilities, sample_of, weighted_table
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -156,7 +157,7 @@ def compare(
     task, history = session.task, session.history
     second = second_predictions(task.pool, predictions)
     asked = task.metrics if metrics is None else metric_set(metrics, task.pool)
-    differences = compare_predictions(task.pool, history, second, asked, task.confidence)
+    differences = compare_predictions(task.pool, history, second, asked, task.confidence, session.method)
     if not has_probabilities(history):
         other = replace(task, pool=with_predictions(task.pool, second), metrics=asked)
         pairs = zip(
@@ -207,13 +208,18 @@ def with_predictions(pool: Pool, codes: NDArray[np.int64]) -> Pool:
 
 
 def compare_predictions(
-    pool: Pool, history: History, second: NDArray[np.int64], metrics: Iterable[Metric], confidence: float
+    pool: Pool,
+    history: History,
+    second: NDArray[np.int64],
+    metrics: Iterable[Metric],
+    confidence: float,
+    method: Method | None = None,
 ) -> list[Difference]:
     """Delta of each metric with its interval; without one where a draw carries no probability."""
     if not has_probabilities(history):
         return [_without_interval(pool, history, second, metric, confidence) for metric in metrics]
-    draws = draws_of(history)
-    return [_difference(pool, history, second, metric, draws, confidence) for metric in metrics]
+    sample = sample_of(pool, history, method)
+    return [_difference(pool, history, second, metric, sample, confidence) for metric in metrics]
 
 
 def _without_interval(pool: Pool, history: History, second: Array, metric: Metric, confidence: float) -> Difference:
@@ -227,27 +233,25 @@ def _without_interval(pool: Pool, history: History, second: Array, metric: Metri
 
 
 def _difference(
-    pool: Pool, history: History, second: Array, metric: Metric, draws: Draws, confidence: float
+    pool: Pool, history: History, second: Array, metric: Metric, sample: Sample, confidence: float
 ) -> Difference:
     members = metric.members(pool)
     inside = np.ones(len(pool), np.bool_) if members is None else members
     differs = pool.predictions != second
     labelled = history.labelled[inside[history.labelled]]
     pair = _Pair(pool.predictions, second, history.known, len(pool.classes), metric)
-    rows = np.concatenate([draws.exact, draws.rows])
-    weights = np.concatenate([inside[draws.exact].astype(np.float64), scaled_weights(draws, inside)])
-    tables = pair.tables(rows, weights)
+    tables = pair.tables(sample, inside)
     first, other = (float(metric.of_table(table)) if table.sum() else math.nan for table in tables)
     exact = len(labelled) == inside.sum()
-    value = other - first if exact or inside[draws.rows].any() else math.nan
+    value = other - first if exact or inside[sample.rows].any() else math.nan
     low = high = value
     note = "every point is labelled: exact" if exact else ""
     if not (exact or math.isnan(value)):
-        half = _half_width(pair, tables, draws, inside, differs, confidence)
+        half = _half_width(pair, tables, sample, inside, differs, confidence)
         span = metric.bounds[1] - metric.bounds[0]
         low, high = max(-span, value - half), min(span, value + half)
     elif math.isnan(value):
-        low, high, note = math.nan, math.nan, _why_undefined(metric, int(inside[draws.rows].sum()))
+        low, high, note = math.nan, math.nan, _why_undefined(metric, int(inside[sample.rows].sum()))
     verdict = verdict_of(metric, low, high, exact=exact)
     differ = int(differs[labelled].sum())
     numbers = (first, other, value, low, high)
@@ -288,12 +292,11 @@ class _Pair:
     n_classes: int
     metric: Metric
 
-    def tables(self, rows: Array, weights: Array) -> tuple[Array, Array]:
-        """T_a and T_b of the weighted rows."""
-        truth = self.known[rows]
+    def tables(self, sample: Sample, inside: Array) -> tuple[Array, Array]:
+        """T_a and T_b of the points inside."""
         return (
-            table_of(self.first[rows], truth, self.n_classes, weights),
-            table_of(self.second[rows], truth, self.n_classes, weights),
+            weighted_table(self.first, self.known, self.n_classes, sample, inside),
+            weighted_table(self.second, self.known, self.n_classes, sample, inside),
         )
 
     def influence(self, tables: tuple[Array, Array]) -> Array:
@@ -303,27 +306,24 @@ class _Pair:
 
 
 def _half_width(
-    pair: _Pair, tables: tuple[Array, Array], draws: Draws, inside: Array, differs: Array, confidence: float
+    pair: _Pair, tables: tuple[Array, Array], sample: Sample, inside: Array, differs: Array, confidence: float
 ) -> float:
     """t times the standard error of Delta, with pseudo-labels so that agreement in a few labels is not certainty."""
-    influence, rows = pair.influence(tables), draws.rows
+    influence, rows = pair.influence(tables), sample.rows
     moves = influence[pair.first[rows], pair.second[rows], pair.known[rows]]
-    weights = np.where(inside[rows], draws.weights, 0.0)
-    residual = np.where(inside[rows], moves - np.average(moves, weights=weights), 0.0)
-    variance = martingale_variance(draws, residual) * len(rows) / max(len(rows) - 1, 1)
-    variance += pseudo_variance(pair, influence, inside & differs, draws, normal_quantile(confidence))
+    variance = sample.variance(sample.residuals(moves, inside), inside)
+    variance += pseudo_squares(pair, influence, inside & differs, normal_quantile(confidence)) * sample.of_one()
     return float(student.ppf((1 + confidence) / 2, max(len(rows) - 1, 1))) * math.sqrt(variance)
 
 
-def pseudo_variance(pair: _Pair, influence: Array, disagree: Array, draws: Draws, z: float) -> float:
-    """What z^2/2 more labels among the disagreements, half for either model, would add to the variance.
+def pseudo_squares(pair: _Pair, influence: Array, disagree: Array, z: float) -> float:
+    """Squared influence of z^2/2 more labels among the disagreements, half for either model.
 
     Agresti and Min do so for paired shares: without it a handful of labels that all speak for one model, or none
     at all, would have no spread.
     """
     first, second = pair.first[disagree], pair.second[disagree]
-    if len(first) == 0 or draws.total == 0:
+    if len(first) == 0:
         return 0.0
     squares = (influence[first, second, first] ** 2 + influence[first, second, second] ** 2) / 2
-    unseen = 1 - draws.total / draws.open
-    return float(z**2 / 2 * squares.mean() * (draws.open / draws.total) ** 2 * unseen)
+    return float(z**2 / 2 * squares.mean())

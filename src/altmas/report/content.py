@@ -24,7 +24,7 @@ from altmas.report.assumptions import assumptions_of
 from altmas.report.sensitivity import sensitivity
 from altmas.report.words import meaning, verdict_of
 from altmas.snapshot import Status
-from altmas.weighted import has_probabilities, weighted_interval
+from altmas.weighted import has_probabilities, sample_of, weighted_interval
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -104,10 +104,12 @@ def _pool(session: "Session") -> Plain:
 def _metrics(session: "Session", history: History, estimates: Estimates) -> list[Plain]:
     """Each metric with its estimate, verdict, gain over random sampling and the cross-check without any belief."""
     rows = []
+    checkable = has_probabilities(history) and len(history.labels) < len(session.pool)
+    sample = sample_of(session.pool, history, session.method) if checkable else None
     for metric, one in zip(session.task.metrics, estimates, strict=True):
         check = (math.nan, math.nan, math.nan)
-        if has_probabilities(history) and len(history.labels) < len(session.pool):
-            check = weighted_interval(session.pool, history, metric, one.confidence)
+        if sample is not None:
+            check = weighted_interval(session.pool, history, metric, one.confidence, sample)
         gain = one.effective_labels / one.labels if one.labels else math.nan
         apart = check[2] < one.low or check[1] > one.high
         rows.append(

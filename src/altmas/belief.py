@@ -107,7 +107,7 @@ def belief_of(
 
 @dataclass(frozen=True)
 class _Fold:
-    """What the labels outside one fold say about its points: answers by name, and a class view if there are features."""
+    """What the labels outside one fold say about its points: answers by name, and a class view if it has features."""
 
     answers: dict[str, Array]
     view: Array | None
@@ -182,11 +182,15 @@ def lead(values: Array, predictions: Array) -> Array:
 def _rivals(
     pool: Pool, description: Description, fits: list[_Fold], folds: Array, labelled: Array, codes: Array
 ) -> tuple[Array, Array]:
-    """(rivals, group): a mixture of the views and of the confusions counted so far, each fold by the labels outside it."""
+    """(rivals, group): a mixture of the views and of the confusions counted, each fold by the labels outside it."""
     n_classes, count = len(pool.classes), len(fits)
     wrong = codes != pool.predictions[labelled]
     confusions = np.stack(
-        [_confusions(pool, labelled[kept], codes[kept]) for k in range(count) for kept in [wrong & (folds[labelled] != k)]]
+        [
+            _confusions(pool, labelled[kept], codes[kept])
+            for k in range(count)
+            for kept in [wrong & (folds[labelled] != k)]
+        ]
     )
     if not description.rivals and fits[0].view is None:
         return confusions.reshape(count * n_classes, n_classes), folds * n_classes + pool.predictions
@@ -203,7 +207,7 @@ def _rivals(
 
 
 def _confusions(pool: Pool, wrong: Array, codes: Array) -> Array:
-    """(C, C) P(truth c | predicted a, wrong) from counted errors, drawn towards the errors of all classes, then frequency."""
+    """(C, C) P(truth c | predicted a, wrong) from counted errors, drawn towards those of all classes and frequency."""
     n_classes = len(pool.classes)
     frequency = (np.bincount(pool.predictions, minlength=n_classes) + 1.0) / (len(pool) + n_classes)
     overall = np.bincount(codes, minlength=n_classes) + 5.0 * frequency

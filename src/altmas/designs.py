@@ -21,7 +21,7 @@ FLOOR = 0.1
 """Least rate of an open point, as a share of what uniform draws would give it."""
 MOST = 0.99999
 """No point that is still open has been certain to be drawn."""
-TILTS = (0.8, 0.6, 0.4, 0.2, 0.1)
+TILTS = (0.8, 0.6, 0.4, 0.2)
 """Uniform shares that a tilted design chooses from."""
 
 
@@ -65,7 +65,9 @@ def pilot_sizes(predictions: Array, n_classes: int, n: int, least: int = 4, most
     return np.asarray(per_point[predictions] / (n / counts.sum()))
 
 
-def earned_tilt(sizes: Array, residual: Array, drawn: Array, inclusion: Array, believed: Array, surprises: int) -> float:
+def earned_tilt(
+    sizes: Array, residual: Array, drawn: Array, inclusion: Array, believed: Array, surprises: int
+) -> float:
     """The uniform share that the labelled residuals justify: 1 (uniform) unless tilting shows a gain.
 
     sizes      (N,) mean 1: where the belief would draw
@@ -100,6 +102,17 @@ def levels_of(sizes: Array) -> NDArray[np.uint8]:
     step = np.log(LEVELS[1] / LEVELS[0])
     place = np.round(np.log(np.maximum(sizes, LEVELS[0]) / LEVELS[0]) / step)
     return np.asarray(np.clip(place, 0, len(LEVELS) - 1), np.uint8)
+
+
+def odds_levels(chances: Array) -> NDArray[np.uint8]:
+    """(N,) probabilities as one byte each: log odds between -12 and 12 in 255 steps."""
+    odds = np.log(chances / (1 - chances))
+    return np.asarray(np.clip(np.round((odds + 12) * 255 / 24), 0, 255), np.uint8)
+
+
+def level_odds(levels: NDArray[np.uint8]) -> Array:
+    """(N,) the probabilities again."""
+    return np.asarray(1 / (1 + np.exp(12 - levels * (24 / 255))))
 
 
 # ---------------------------------------------------------------- rates: what a batch adds

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.belief import Belief
-from altmas.influence import Influence, influence_of
+from altmas.designs import level_odds
+from altmas.history import History
+from altmas.influence import influence_of
 from altmas.metrics import Metric, table_of
 
 Array = NDArray[Any]
@@ -29,6 +31,7 @@ class Difference:
     volunteered   (N,) mask of labelled rows that nobody drew; known (N,) labels, -1 where there is none
     inside        (N,) mask of the points the estimate is about
     chances       (N,) inclusion probability of every point
+    skipped       rows that were drawn and got no answer
     """
 
     belief: Belief
@@ -38,6 +41,7 @@ class Difference:
     volunteered: Array
     inside: Array
     chances: Array
+    skipped: Array
 
     @cached_property
     def sampled(self) -> Array:
@@ -90,13 +94,16 @@ class Difference:
             chance=self.chances[points],
             believed=believed,
             spread=influence.spread(positive(self.table)),
-            size=int(self.inside.sum() - (self.inside & self.volunteered).sum()),
-            influence=influence,
+            size=int((self.inside & ~self.volunteered).sum()),
+            labels=self.labels,
+            unknown=int(self.unknown.sum()),
+            skipped=int(self.inside[self.skipped].sum()),
+            sampled=self.sampled,
         )
 
 
 def positive(table: Array) -> Array:
-    """The table with negative cells at 0 and the row sums kept: where gradients are taken, never the estimate itself."""
+    """The table with negative cells at 0 and the row sums kept: where gradients are taken, not the estimate itself."""
     cut = np.maximum(table, 0.0)
     sums = cut.sum(1, keepdims=True)
     wanted = np.maximum(table.sum(1, keepdims=True), 0.0)
@@ -110,6 +117,7 @@ class Linearised:
     residual   (n,) D[a, y] - E_f D of each draw;  expansion (n,);  chance (n,) inclusion probability
     believed   variance if labels followed the belief
     spread     sum over all points of (D - mean)^2;  size  points that could be drawn
+    labels, unknown, skipped  how many points have a label, have none, were skipped;  sampled  which draws lie inside
     """
 
     value: float
@@ -119,7 +127,10 @@ class Linearised:
     believed: float
     spread: float
     size: int
-    influence: Influence
+    labels: int
+    unknown: int
+    skipped: int
+    sampled: Array
 
     @cached_property
     def terms(self) -> Array:
@@ -138,3 +149,26 @@ class Linearised:
         if self.spread <= 0:
             return float("nan")
         return 1 / (variance / (self.size * self.spread) + 1 / self.size)
+
+
+def sequential_accuracy(history: History, predictions: Array) -> float:
+    """Accuracy by the martingale of single draws: exactly unbiased for any belief, and wider than the estimate above.
+
+    A_m = (right answers known before m + sum over the open points of r + (right_m - r_m) / q_m) / N, r the belief in
+    force at draw m; the mean over all draws that had one. nan before the first.
+    """
+    known, agree, terms = np.zeros(history.n_points, np.bool_), None, []
+    answers = history.known
+    hits = 0
+    for batch in history.batches:
+        if "agree" in batch.record:
+            agree = level_odds(batch.record["agree"])
+        for row, q in zip(batch.indices.tolist(), np.asarray(batch.probabilities).tolist(), strict=True):
+            if answers[row] < 0:
+                continue
+            right = float(answers[row] == predictions[row])
+            if agree is not None:
+                terms.append(hits + agree[~known].sum() + (right - agree[row]) / q)
+            known[row] = True
+            hits += int(right)
+    return float(np.mean(terms)) / history.n_points if terms else float("nan")

@@ -2,6 +2,12 @@
 
 import math
 from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 
 def normal_quantile(confidence: float) -> float:
@@ -38,7 +44,7 @@ def effective_trials(p: float, variance: float, z: float) -> float:
 def bounded_interval(
     value: float, variance: float, bounds: tuple[float, float], quantile: float
 ) -> tuple[float, float]:
-    """Wilson's interval at the effective number of trials, stretched to the metric's bounds; value +- q sd if it has none."""
+    """Wilson's interval at the effective number of trials, stretched to the bounds; value +- q sd without bounds."""
     low, high = bounds
     if not (math.isfinite(low) and math.isfinite(high)):
         half = quantile * math.sqrt(max(variance, 0.0))
@@ -69,10 +75,23 @@ def anytime_quantile(confidence: float, labels: int, planned: int) -> float:
     return math.sqrt((1 + 1 / spent) * math.log((spent + 1) / alpha**2))
 
 
-def pooled_variance(terms_sum: float, terms_square: float, believed: float, prior: float) -> tuple[float, float]:
-    """(variance, degrees of freedom): what residuals show, drawn towards what the belief expects by `prior` terms.
+def simultaneous_quantile(terms: Array, confidence: float, rng: np.random.Generator, draws: int = 4000) -> float:
+    """z with P(max over metrics of |Z_k| <= z) = confidence, Z correlated as the terms (n, K) of the estimates are."""
+    centred = terms - terms.mean(0)
+    scale = np.sqrt((centred**2).sum(0))
+    kept = centred[:, scale > 0] / scale[scale > 0]
+    if kept.shape[1] == 0:
+        return normal_quantile(confidence)
+    largest = np.abs(rng.standard_normal((draws, len(kept))) @ kept).max(1)
+    return max(normal_quantile(confidence), float(np.quantile(largest, confidence)))
 
-    A sum of n unequal squared terms is worth (sum)^2 / (sum of squares) equal ones.
+
+def pooled_variance(terms: Array, believed: float, prior: float) -> tuple[float, float]:
+    """(variance, degrees of freedom): what squared residuals show, drawn towards what the belief expects.
+
+    terms (n,) add up to the variance; unequal ones are worth (sum)^2 / (sum of squares) equal ones. The belief's
+    expectation counts for `prior` of them.
     """
-    worth = terms_sum**2 / terms_square if terms_square > 0 else 0.0
-    return (worth * terms_sum + prior * believed) / (worth + prior), worth + prior
+    total, squares = float(terms.sum()), float((terms**2).sum())
+    worth = total**2 / squares if squares > 0 else 0.0
+    return (worth * total + prior * believed) / (worth + prior), worth + prior

@@ -86,7 +86,9 @@ class Plan:
 
     def task(self, pool: Pool) -> Task:
         """What the method is asked on this pool."""
-        return Task(pool, metric_set(self.metrics, pool), self.confidence, self.seed, tuple(self.targets.items()))
+        stopping = bool(self.targets or self.thresholds)
+        metrics = metric_set(self.metrics, pool)
+        return Task(pool, metrics, self.confidence, self.seed, tuple(self.targets.items()), stopping)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` understands."""

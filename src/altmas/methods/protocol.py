@@ -39,6 +39,7 @@ class Task:
     confidence: float = 0.95
     seed: int = 0
     targets: tuple[tuple[str, float], ...] = ()  # (metric name, half-width)
+    stopping: bool = False  # the session may stop by what intervals show, so they should hold at every look
 
 
 @runtime_checkable

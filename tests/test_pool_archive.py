@@ -131,7 +131,20 @@ def test_a_pool_from_files_is_read_again_and_compared(tmp_path):
     with pytest.raises(PoolMismatch, match="has different predictions; nothing was recorded"):
         altmas.Session.open(path)
     table.unlink()
-    with pytest.raises(FileError):
+    with pytest.raises(FileError, match="one.altmas needs the files of its pool: .*preds.csv.*or pass pool=..."):
         altmas.Session.open(path)
     with altmas.Session.open(path, made) as session:
         session.tell("p1", "a")
+
+
+def test_a_folder_with_the_session_and_its_files_can_be_moved(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new place"
+    (old / "data").mkdir(parents=True)
+    table, features = old / "data" / "preds.csv", old / "emb.npy"
+    table.write_text("id,pred\n" + "".join(f"p{row},{'ab'[row % 2]}\n" for row in range(20)))
+    np.save(features, np.arange(40.0).reshape(20, 2))
+    made = altmas.Pool.from_table(table, prediction="pred", id="id", features=features)
+    create(old / "one.altmas", pool=made).close()
+    old.rename(new)
+    with altmas.Session.open(new / "one.altmas") as session:
+        assert session.pool.fingerprint == made.fingerprint

@@ -401,3 +401,14 @@ def test_threads_share_a_session(path):
         assert sorted(session.history.labels) == list(range(45))
     with altmas.Session.open(path) as session:
         assert sorted(session.history.labels) == list(range(45))
+
+
+def test_the_documented_queries_run(told):
+    document = (Path(__file__).parent.parent / "docs" / "session_file.md").read_text("utf-8")
+    queries = document.split("```sql\n")[1].split("```")[0].splitlines()
+    with altmas.Session.open(told) as session:
+        session.estimate()
+    connection = sqlite3.connect(told)
+    answers = [connection.execute(query.partition("--")[0]).fetchall() for query in queries]
+    connection.close()
+    assert [len(rows) for rows in answers] == [5, 5, 4, 1, 1]

@@ -1,6 +1,7 @@
 """How good is this classifier on my data, when labels are expensive?"""
 
 from altmas import errors, methods
+from altmas.answers import Answer
 from altmas.errors import AltmasError
 from altmas.estimates import Estimate, Estimates
 from altmas.metrics import Metric
@@ -14,6 +15,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AltmasError",
+    "Answer",
     "Decision",
     "Estimate",
     "Estimates",

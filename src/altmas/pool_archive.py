@@ -7,13 +7,14 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from altmas.errors import NotASession, PoolMismatch, SessionError
+from altmas.errors import FileError, NotASession, PoolMismatch, SessionError
 from altmas.items import LazyItems
 from altmas.pool import Pool
 from altmas.store import LabelStore, pack, unpack
@@ -32,9 +33,11 @@ Parts = Iterator[tuple[str, int, bytes]]
 ReadPart = Callable[[str], Iterable[bytes]]
 
 
-def about(pool: Pool, archived: bool) -> dict[str, Any]:
+def about(pool: Pool, archived: bool, path: Path | None) -> dict[str, Any]:
     """What the first event of a session says about its pool."""
-    return {"points": len(pool), "classes": list(pool.classes), "archived": archived, "source": pool.source}
+    home = None if path is None else str(path.resolve().parent)
+    size = {"points": len(pool), "classes": list(pool.classes)}
+    return size | {"archived": archived, "source": pool.source, "home": home}
 
 
 def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
@@ -49,13 +52,32 @@ def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
                 f"{store.path} is damaged: its pool cannot be read ({cause}); nothing was read"
             ) from cause
     if about["source"] is not None:
-        from altmas.tables import pool_from_source
-
-        return pool_from_source(about["source"])
+        return _read_again(store.path, about["source"], about["home"])
     raise PoolMismatch(
         f"{store.path} does not hold its pool of {about['points']:,} points (more than {LIMIT // 2**20} MB); "
         "pass it: Session.open(path, pool=...)"
     )
+
+
+def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) -> Pool:
+    """The pool from its files: where they were, or where they are now if they were moved along with the session."""
+    from altmas.tables import pool_from_source  # tables need much that a session without files does not
+
+    if path is not None and home is not None and not Path(source["table"]).exists():
+        here = path.resolve().parent
+        moved = {role: _moved(value, home, here) for role, value in source.items()}
+        source = moved if Path(moved["table"]).exists() else source
+    try:
+        return pool_from_source(source)
+    except FileError as cause:
+        raise FileError(f"{path} needs the files of its pool: {cause}; or pass pool=... on opening") from cause
+
+
+def _moved(value: Any, home: str, here: Path) -> Any:
+    """A path seen from `home` as the same path seen from `here`; anything else as it is."""
+    if not (isinstance(value, str) and os.path.isabs(value)):
+        return value
+    return os.path.normpath(here / os.path.relpath(value, home))
 
 
 def compare(place: object, pool: Pool, fingerprint: Mapping[str, str], points: int) -> None:

@@ -110,7 +110,8 @@ class Session:
         if exist_ok and place is not None and place.exists():
             return cls._reopened(place, plan, pool)
         archived = place is not None and pool.source is None and archivable(pool)
-        first = Entry("created", body={"plan": plan.to_json(), "pool": about(pool, archived), "versions": _versions()})
+        origin = about(pool, archived, place)
+        first = Entry("created", body={"plan": plan.to_json(), "pool": origin, "versions": _versions()})
         store = LabelStore.create(place, parts_of(pool) if archived else (), first)
         return cls(store, plan, pool, store.events())
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import narwhals as nw
@@ -109,6 +110,9 @@ class Columns:
 
     def _numbers(self, column: pa.ChunkedArray, name: str, width: int = 1) -> Floats:
         """The values as float32; PoolError on a text, and on the first row that is missing or not finite."""
+        if pa.types.is_string(column.type):  # a CSV column that is shown, or a slice, and a feature as well
+            with suppress(pa.ArrowInvalid):
+                column = column.cast(pa.float64())
         if not _is_number(column.type):
             raise PoolError(f"{self._at(name)} holds {column.type}; expected numbers")
         values = np.empty(len(column), np.float32)

@@ -111,6 +111,10 @@ class Assured:
         }
         return Estimates(tuple(answers), self.name, info)
 
+    def inclusion(self, pool: Pool, history: History) -> Array:
+        """(N,) probability of each point to have been drawn by now: what a comparison of two models weights by."""
+        return np.maximum(inclusion_of(exposure_of(history, pool)[0]), 1e-12)
+
     # ------------------------------------------------------------ where to draw
 
     def _stale(self, seen: int, known: int) -> bool:

@@ -14,7 +14,7 @@ from altmas.history import Batch, History
 from altmas.methods import Tradition
 from altmas.metrics import metric_set, truth_values
 from altmas.session import Session
-from altmas.weighted import draws_of, sample_of, weighted_interval
+from altmas.weighted import Inclusions, draws_of, sample_of, weighted_interval
 
 METRICS = ("accuracy", "recall[0]", "f1[0]", "kappa")
 
@@ -106,6 +106,19 @@ def test_known_inclusion_probabilities_cover_and_need_no_single_draws():
         assert np.mean(inside[name]) >= 0.95 - 3 * (0.95 * 0.05 / 200) ** 0.5, name
     shares = sample_of(world.pool, history, Poisson(coins=coins)).shares(np.ones(2000, bool))
     assert shares.sum() == pytest.approx(2000) and shares.min() >= 1
+
+
+def test_the_default_method_knows_its_inclusion_probabilities():
+    rng = np.random.default_rng(16)
+    truth = rng.integers(2, size=500)
+    predicted = np.where(rng.random(500) < 0.8, truth, 1 - truth)
+    session = Session.create(None, Pool(rng.normal(size=(500, 2)), predicted), method="assured")
+    for _ in range(3):
+        session.tell({query.id: int(truth[query.index]) for query in session.ask(40)})
+    sample = sample_of(session.pool, session.history, session.method)
+    assert isinstance(sample, Inclusions)
+    assert sample.chances.sum() == pytest.approx(120, rel=0.1)
+    assert session.compare(truth)["accuracy"].verdict == "better"
 
 
 def test_pairing_is_worth_more_than_two_separate_samples():

@@ -17,8 +17,11 @@ from altmas.web.items import Handles, image_of, parts_of
 from altmas.web.keys import class_keys
 from altmas.web.supply import Supply
 
-HAND = 6
+HAND = 8
 """Items that a page holds: the one on the screen and the next ones, already loaded."""
+
+LOW = 4
+"""A page that holds fewer gets a whole hand again: one write for several leases, not one after each label."""
 
 AT_WORK_SECONDS = 180.0
 """Whoever was heard of in this time counts as labelling now."""
@@ -62,8 +65,9 @@ class Desk:
     def hand(self, annotator: str, have: set[str]) -> dict[str, Any]:
         """The items of this annotator that their page does not `have` yet, and how things stand."""
         self._seen[annotator] = time.monotonic()
-        mine = self.session.ask(HAND, annotator, self.lease, draw=False)
-        if len(mine) < HAND:
+        wanted = HAND if len(have) < LOW else min(len(have), HAND)
+        mine = self.session.ask(wanted, annotator, self.lease, draw=False)
+        if len(mine) < LOW:
             self.supply.wake()
         handles = {query.index: self.handles.of(query.index) for query in mine}
         fresh = [self.item(row) for row, handle in handles.items() if handle not in have]
@@ -80,8 +84,11 @@ class Desk:
 
     def row(self, handle: str) -> int:
         """The row behind a handle; UnknownPoint if there is none."""
+        return self.handles.row(handle, self._offered)
+
+    def _offered(self) -> list[int]:
         history = self.session.history
-        return self.handles.row(handle, [*history.drawn.tolist(), *history.labels, *history.skipped])
+        return [*history.drawn.tolist(), *history.labels, *history.skipped]
 
     def header(self, annotator: str) -> dict[str, Any]:
         """Progress, pace and the state of the supply."""

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,10 @@ class Handles:
             self._rows[handle] = row
         return handle
 
-    def row(self, handle: str, offered: Iterable[int]) -> int:
+    def row(self, handle: str, offered: Callable[[], Iterable[int]]) -> int:
         """The row behind a handle, looked for among the rows `offered` before a restart; else UnknownPoint."""
         if handle not in self._rows:
-            for row in offered:
+            for row in offered():
                 self.of(row)
         if handle not in self._rows:
             raise UnknownPoint("this item is not one that anybody was asked for; nothing was recorded")

@@ -1,0 +1,334 @@
+"""The page under load: does a killed server lose labels, and how long is it from a key to the next item?
+
+crash    two annotators at 10 labels a second each for 60 s, as pages do it: every vote is sent again until it is
+         acknowledged. The server is killed (SIGKILL) and started again five times meanwhile. Afterwards the file
+         must hold every acknowledged label, and no item may have been labelled twice.
+latency  a pool of 100,000 points and a method that fits on it all the time. In Chromium, from the key event to the
+         frame after the next item was put on the screen; and from a vote's request to its answer.
+
+    python -m benchmarks.page_load
+"""
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+import altmas
+
+RESULTS = Path(__file__).parent / "results" / "page_load.csv"
+NAMES = ("cat", "dog", "owl")
+RATE = 10.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the results; limit is what it must not exceed (or must be, for the counts of faults: 0)."""
+
+    part: str
+    what: str
+    value: float
+    limit: float | None = None
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+class Server:
+    """`altmas label` in a process of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.port = path, free_port()
+        self.base = f"http://127.0.0.1:{self.port}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "altmas", "label", str(self.path), "--no-browser", "--port", str(self.port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while not self.answers():
+            if self.process.poll() is not None:
+                raise SystemExit(f"the server ended with code {self.process.returncode}")
+            time.sleep(0.02)
+
+    def answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.base}/api/setup", timeout=5).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@contextmanager
+def serving(path: Path) -> Iterator[Server]:
+    server = Server(path)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+def new_session(path: Path, points: int, method: str, features: int) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, len(NAMES), points)
+    predicted = np.where(rng.random(points) < 0.8, truth, rng.integers(0, len(NAMES), points))
+    scores = 0.1 + 0.7 * np.eye(len(NAMES))[predicted]
+    inputs = (rng.normal(size=(points, features)) + np.eye(len(NAMES), features)[truth]).astype(np.float32)
+    items = [f"What is this? Description number {row}." for row in range(points)]
+    pool = altmas.Pool(inputs, np.array(NAMES)[predicted], scores=scores, classes=NAMES, items=items)
+    altmas.Session.create(path, pool, metrics=["accuracy", "recall[cat]"], method=method).close()
+
+
+# ---------------------------------------------------------------- crash
+
+
+@dataclass
+class Annotator:
+    """Votes as a page does: at a steady pace, each one again until it is acknowledged."""
+
+    name: str
+    base: str
+    acknowledged: dict[str, tuple[int, int]] = field(default_factory=dict)  # handle -> (seq, label)
+    refused: int = 0
+    resent: int = 0
+    took: list[float] = field(default_factory=list)
+
+    def work(self, seconds: float) -> None:
+        """Label at RATE; whoever fell behind while the server was away catches up."""
+        begun = time.monotonic()
+        hand: list[str] = []
+        with httpx.Client(base_url=self.base, timeout=5) as client:
+            for number in range(int(seconds * RATE)):
+                time.sleep(max(0.0, begun + number / RATE - time.monotonic()))
+                while not hand:
+                    hand = self.send(client, "/api/next", {})["hand"] or self.rest()
+                handle, label = hand[0], number % len(NAMES)
+                started = time.monotonic()
+                said = {"item": handle, "label": label, "seconds": 1 / RATE, "have": hand[1:]}
+                answer = self.send(client, "/api/vote", said)
+                self.took.append(time.monotonic() - started)
+                if "seq" in answer:
+                    self.acknowledged[handle] = (answer["seq"], label)
+                hand = answer.get("hand", hand[1:])
+
+    def rest(self) -> list[str]:
+        time.sleep(0.02)
+        return []
+
+    def send(self, client: httpx.Client, path: str, body: dict[str, object]) -> Any:
+        """The answer, however often it has to be asked for."""
+        while True:
+            try:
+                answer = client.post(path, json={"annotator": self.name, **body})
+            except httpx.TransportError:
+                self.resent += 1
+                time.sleep(0.05)
+                continue
+            if answer.status_code == 409:
+                self.refused += 1
+            elif answer.status_code != 200:
+                raise SystemExit(f"{path}: {answer.status_code} {answer.text}")
+            return answer.json()
+
+
+def crash(folder: Path, seconds: float, kills: int, points: int) -> list[Row]:
+    """What was acknowledged and what is in the file after `kills` kills."""
+    path = folder / "crash.altmas"
+    new_session(path, points, "tradition", 2)
+    with serving(path) as server:
+        annotators = [Annotator(name, server.base) for name in ("ana", "ben")]
+        threads = [threading.Thread(target=one.work, args=(seconds,), daemon=True) for one in annotators]
+        begun = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for number in range(kills):
+            time.sleep(max(0.0, begun + (number + 0.6) * seconds / kills - time.monotonic()))
+            server.kill()
+            server.start()
+        for thread in threads:
+            thread.join()
+        lasted = time.monotonic() - begun
+    return [Row("crash", "seconds", lasted), Row("crash", "kills", kills), *verdict(path, annotators)]
+
+
+def verdict(path: Path, annotators: list[Annotator]) -> Iterator[Row]:
+    with altmas.Session.open(path, read_only=True) as session:
+        told = {event["seq"]: event for event in session.events() if event["kind"] == "label"}
+    acknowledged = [(one.name, *ack) for one in annotators for ack in one.acknowledged.values()]
+    lost = [
+        seq
+        for name, seq, label in acknowledged
+        if seq not in told or (told[seq]["annotator"], told[seq]["label"]) != (name, NAMES[label])
+    ]
+    twice = len(told) - len({event["point"] for event in told.values()})
+    took = np.concatenate([one.took for one in annotators])
+    yield Row("crash", "labels acknowledged", len(acknowledged))
+    yield Row("crash", "labels in the file", len(told))
+    yield Row("crash", "acknowledged labels lost", len(lost), 0)
+    yield Row("crash", "items labelled twice", twice, 0)
+    yield Row("crash", "requests sent again", sum(one.resent for one in annotators))
+    yield Row("crash", "votes refused", sum(one.refused for one in annotators))
+    yield Row("crash", "vote to answer, ms, median", 1000 * float(np.median(took)))
+
+
+# ---------------------------------------------------------------- latency
+
+WATCH_KEYS = """
+window.keyToNext = [];
+let pressed = 0, before = "";
+const item = document.getElementById("item");
+document.addEventListener("keydown", () => { pressed = performance.now(); before = item.dataset.handle; }, true);
+new MutationObserver(() => {
+  if (!pressed || item.dataset.handle === before) return;
+  const begun = pressed;
+  pressed = 0;
+  requestAnimationFrame(() => setTimeout(() => window.keyToNext.push(performance.now() - begun)));
+}).observe(item, { attributes: true, attributeFilter: ["data-handle"] });
+"""
+
+
+def latency(folder: Path, points: int, labels: int, method: str) -> list[Row]:
+    """Milliseconds from a key to the next item, and from a vote to its answer, while the method fits."""
+    path = folder / "latency.altmas"
+    new_session(path, points, method, 32)
+    with serving(path) as server:
+        votes, fitting = answer_times(server, labels)
+        shown, shown_fitting = key_times(server, labels)
+    return [
+        Row("latency", "points", points),
+        *spread("vote to answer", votes),
+        Row("latency", "vote to answer: share of votes during a fit", fitting),
+        *spread("key to next item", shown),
+        Row("latency", "key to next item: share of keys during a fit", shown_fitting),
+    ]
+
+
+def spread(what: str, seconds: list[float]) -> Iterator[Row]:
+    yield Row("latency", f"{what}, number", len(seconds))
+    for share, limit in ((50, None), (95, 100.0), (100, None)):
+        name = {50: "median", 95: "p95", 100: "largest"}[share]
+        yield Row("latency", f"{what}, ms, {name}", 1000 * float(np.percentile(seconds, share)), limit)
+
+
+def answer_times(server: Server, labels: int) -> tuple[list[float], float]:
+    """Votes over HTTP at four a second."""
+    took, fitting = [], 0
+    with httpx.Client(base_url=server.base, timeout=60) as client:
+
+        def post(path: str, **body: object) -> Any:
+            return client.post(path, json={"annotator": "bot", **body}).json()
+
+        hand: list[str] = []
+        for number in range(labels):
+            while not hand:
+                hand = post("/api/next")["hand"]
+                time.sleep(0.02)
+            begun = time.monotonic()
+            answer = post("/api/vote", item=hand[0], label=number % 3, seconds=0.25, have=hand[1:])
+            took.append(time.monotonic() - begun)
+            fitting += bool(answer["header"]["supply"]["refitting"])
+            hand = answer["hand"]
+            time.sleep(0.25)
+    return took, fitting / labels
+
+
+def key_times(server: Server, labels: int) -> tuple[list[float], float]:
+    """Keys pressed in Chromium at about four a second; nothing where there is no Chromium."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or "chromium"
+    for flag in (
+        "--headless=new",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        *(["--no-sandbox"] * (os.geteuid() == 0)),
+    ):
+        options.add_argument(flag)
+    service = webdriver.ChromeService(shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    ready = "return document.querySelector('.item').getAttribute('aria-busy') === 'false'"
+    fitting = 0
+    try:
+        driver.get(server.base)
+        name = json.dumps("ana")
+        driver.execute_script(f"for (const input of document.querySelectorAll('dialog input')) input.value = {name}")
+        driver.execute_script("document.getElementById('dialog-form').requestSubmit()")
+        wait(lambda: bool(driver.execute_script(ready)))
+        driver.execute_script(WATCH_KEYS)
+        for number in range(labels):
+            wait(lambda: bool(driver.execute_script(ready)))
+            key = "123"[number % 3]
+            event = {"key": key, "code": f"Digit{key}", "text": key, "windowsVirtualKeyCode": ord(key)}
+            driver.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": "keyDown", **event})
+            driver.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": "keyUp", **event})
+            fitting += "refitting" in driver.execute_script("return document.getElementById('supply').textContent")
+            time.sleep(0.2)
+        shown = driver.execute_script("return window.keyToNext")
+    finally:
+        driver.quit()
+    return [one / 1000 for one in shown], fitting / labels
+
+
+def wait(true: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            raise SystemExit("the page did not become ready")
+        time.sleep(0.01)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--points", type=int, default=100_000)
+    parser.add_argument("--labels", type=int, default=200)
+    parser.add_argument("--method", default="assured")
+    parser.add_argument("--part", choices=["crash", "latency"], action="append")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as name:
+        if "crash" in (given.part or ["crash"]):
+            rows += crash(Path(name), given.seconds, given.kills, 20_000)
+        if "latency" in (given.part or ["latency"]):
+            rows += latency(Path(name), given.points, given.labels, given.method)
+    given.out.parent.mkdir(exist_ok=True)
+    with given.out.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["part", "what", "value", "limit"])
+        for row in rows:
+            writer.writerow([row.part, row.what, f"{row.value:.4g}", "" if row.limit is None else f"{row.limit:g}"])
+            print(
+                f"{row.part:8} {row.what:45} {row.value:10.4g}"
+                + (f"  (limit {row.limit:g})" if row.limit is not None else "")
+            )
+    over = [row.what for row in rows if row.limit is not None and row.value > row.limit]
+    raise SystemExit(f"over the limit: {', '.join(over)}" if over else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -86,12 +86,12 @@ def simultaneous_quantile(terms: Array, confidence: float, rng: np.random.Genera
     return max(normal_quantile(confidence), float(np.quantile(largest, confidence)))
 
 
-def pooled_variance(terms: Array, believed: float, prior: float) -> tuple[float, float]:
-    """(variance, degrees of freedom): what squared residuals show, drawn towards what the belief expects.
+def cautious_variance(terms: Array, believed: float, prior: float) -> tuple[float, float]:
+    """(variance, degrees of freedom): the larger of what squared residuals show and what the belief expects.
 
-    terms (n,) add up to the variance; unequal ones are worth (sum)^2 / (sum of squares) equal ones. The belief's
-    expectation counts for `prior` of them.
+    terms (n,) add up to the variance. With few errors among the labels they are a poor witness: none at all would
+    give width 0. Unequal terms are worth (sum)^2 / (sum of squares) equal ones, the belief's expectation `prior`.
     """
     total, squares = float(terms.sum()), float((terms**2).sum())
     worth = total**2 / squares if squares > 0 else 0.0
-    return (worth * total + prior * believed) / (worth + prior), worth + prior
+    return max(total, believed), worth + prior

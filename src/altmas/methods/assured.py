@@ -32,7 +32,7 @@ from altmas.intervals import (
     anytime_quantile,
     bounded_interval,
     normal_quantile,
-    pooled_variance,
+    cautious_variance,
     simultaneous_quantile,
     student_quantile,
 )
@@ -58,7 +58,7 @@ class Assured:
     tilt          the uniform share of the design; None to let labelled residuals choose it
     simultaneous  intervals that hold for all metrics together, not for each alone
     planned       where anytime intervals are narrowest; these are given when the session may stop by what they show
-    prior         how many squared residuals the belief's own expectation counts for in a variance
+    prior         how many squared residuals the belief's own expectation of them is worth
     belief        a function (task, labelled, codes, weights, folds) -> Belief in place of the built-in one
     """
 
@@ -67,7 +67,7 @@ class Assured:
     tilt: float | None = None
     simultaneous: bool = False
     planned: int = 200
-    prior: float = 4.0
+    prior: float = 6.0
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
@@ -153,7 +153,9 @@ class Assured:
         tables: dict[Any, Array] = {}
         for metric, urgency in zip(task.metrics, self._urgency(task, history, belief, exposure), strict=True):
             members = metric.members(task.pool)
-            table = tables.setdefault(metric.where, belief.table(members) if metric.where not in tables else None)
+            if metric.where not in tables:
+                tables[metric.where] = belief.table(members)
+            table = tables[metric.where]
             influence = influence_of(metric, table)
             spread = influence.spread(table)
             if spread <= 0 or urgency <= 0:
@@ -204,7 +206,7 @@ class Assured:
             note = "every point is labelled: exact"
             worth = float(found.labels)
             return Estimate(metric.name, value, value, value, task.confidence, found.labels, worth, kind, note)
-        variance, freedom = pooled_variance(found.terms, found.believed, self.prior)
+        variance, freedom = cautious_variance(found.terms, found.believed, self.prior)
         quantile = factor * student_quantile(task.confidence, freedom) / normal_quantile(task.confidence)
         low, high = bounded_interval(value, variance, metric.bounds, quantile)
         worth = found.effective_labels(variance)

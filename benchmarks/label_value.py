@@ -1,0 +1,306 @@
+"""What one label of each method is worth, against a plain random sample: `python -m benchmarks.label_value`.
+
+For every pool, track (hard labels only / with scores) and aim (accuracy alone / several metrics together) the methods
+are run many times to 400 labels against the known truth. Finished runs are kept under benchmarks/results/runs and not
+repeated, so an interrupted benchmark continues where it stopped. `--quick` takes minutes; `--summary` only rewrites
+the tables from the runs that exist.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import joblib  # noqa: E402  (thread caps come first)
+import numpy as np  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
+
+from altmas.history import History  # noqa: E402
+from altmas.methods import METHODS, Method, Task  # noqa: E402
+from altmas.metrics import Metric, metric_set, truth_values  # noqa: E402
+from altmas.pool import Pool  # noqa: E402
+from altmas.progress import progress_bar  # noqa: E402
+from altmas.simulate import label_until, label_value  # noqa: E402
+from benchmarks.data import NAMES, DataMissing, NamedPool, load  # noqa: E402
+from benchmarks.learnable_limit import learnable_limit  # noqa: E402
+
+Array = NDArray[Any]
+
+BUDGETS = (100, 200, 400)
+RESULTS = Path(__file__).parent / "results"
+RUNS = RESULTS / "runs"
+AIMS = ("accuracy", "several")
+TRACKS = ("hard", "scores")
+REPEATS = {"assured": 100, "tradition": 1000, "altmas": 3, "bald": 3}
+QUICK = {"assured": 6, "tradition": 200}
+BATCH = {"assured": 10, "tradition": 100, "altmas": 50, "bald": 50}
+RARE = {"abt-buy-svm": "f1[match]"}
+"""Pools whose second metric is the F1 of their rare class, not the macro F1."""
+MANY = 256
+"""From this many classes on, single classes are left out: 400 labels leave most of them without one."""
+MEMBERS = 20
+"""Coverage and value of class metrics are averaged over classes with at least this many true members."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one pool, track and aim."""
+
+    pool: str
+    track: str
+    aim: str
+    method: str
+
+    @property
+    def path(self) -> Path:
+        """Where its finished runs are kept."""
+        return RUNS / f"{self.pool}.{self.track}.{self.aim}.{self.method}.jsonl"
+
+
+def cells(names: list[str], methods: list[str]) -> list[Cell]:
+    """Every cell to be run. Random sampling sees neither scores nor aims, so it is run once for each pool.
+
+    The networks of altmas and bald are slow: they are run on hard labels with several metrics only.
+    """
+    found = []
+    for name in names:
+        for method in methods:
+            if method == "assured":
+                tracks = [track for track in TRACKS if track == "hard" or load(name).scores is not None]
+                found += [Cell(name, track, aim, method) for track in tracks for aim in AIMS]
+            elif method == "tradition" or load(name).features is not None:
+                found.append(Cell(name, "hard", "several", method))
+    return found
+
+
+def pool_of(named: NamedPool, track: str) -> Pool:
+    """What a method may see in a track."""
+    scores = named.scores if track == "scores" else None
+    return Pool(named.features, named.predictions, scores=scores, classes=named.classes)
+
+
+def metrics_of(name: str, pool: Pool, aim: str) -> tuple[Metric, ...]:
+    """The metrics of an aim."""
+    if aim == "accuracy":
+        return metric_set(["accuracy"], pool)
+    second = RARE.get(name, "macro_f1")
+    classes = ["per_class"] if len(pool.classes) < MANY else []
+    return metric_set(["accuracy", second, *classes], pool)
+
+
+# ---------------------------------------------------------------- running
+
+
+def run_cell(cell: Cell, first: int, last: int) -> int:
+    """Runs number `first` to `last` of a cell, each written as one line when it is done; how many there were."""
+    named = load(cell.pool)
+    pool = pool_of(named, cell.track)
+    metrics = metrics_of(cell.pool, pool, cell.aim)
+    done = {run["repeat"] for run in read_runs(cell)}
+    todo = [repeat for repeat in range(first, last) if repeat not in done]
+    for repeat in todo:
+        line = json.dumps(
+            {"repeat": repeat, **one_run(METHODS[cell.method](), pool, named.truth, metrics, repeat, cell)}
+        )
+        with cell.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    return len(todo)
+
+
+def one_run(method: Method, pool: Pool, truth: Array, metrics: tuple[Metric, ...], repeat: int, cell: Cell) -> Any:
+    """{labels: [[value, low, high, effective labels] for each metric]} along one run."""
+    task = Task(pool, metrics, seed=repeat)
+    history, started = History(len(pool)), time.perf_counter()
+    found: dict[str, Any] = {}
+    for labels in BUDGETS:
+        history = label_until(method, task, history, labels, BATCH[cell.method], truth.__getitem__)
+        estimates = method.estimate(task, history)
+        found[str(labels)] = [_rounded(e.value, e.low, e.high, e.effective_labels) for e in estimates]
+    return found | {"seconds": round(time.perf_counter() - started, 3)}
+
+
+def _rounded(*values: float) -> list[float | None]:
+    return [None if not np.isfinite(value) else round(float(value), 7) for value in values]
+
+
+def read_runs(cell: Cell) -> list[dict[str, Any]]:
+    """The finished runs of a cell; a line cut short by a crash is run again."""
+    if not cell.path.exists():
+        return []
+    lines = cell.path.read_text(encoding="utf-8").splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]
+    if len(whole) < len(lines):
+        cell.path.write_text("".join(whole), encoding="utf-8")
+    return [json.loads(line) for line in whole]
+
+
+def run_all(wanted: list[Cell], repeats: dict[str, int], n_jobs: int) -> None:
+    """Every missing run, cell by cell in parallel processes, rounds of a tenth so that all cells grow together."""
+    RUNS.mkdir(parents=True, exist_ok=True)
+    tasks = [(cell, 0, repeats[cell.method]) for cell in wanted if len(read_runs(cell)) < repeats[cell.method]]
+    tasks.sort(key=lambda one: (one[0].method != "tradition", one[0].method != "assured"))
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    with progress_bar("label value", len(tasks)) as bar:
+        for _ in parallel(joblib.delayed(run_cell)(*one) for one in tasks):
+            bar.advance(1)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def limits(names: list[str]) -> dict[str, tuple[float, str]]:
+    """{pool.track: (learnable limit, model)}, computed once and kept."""
+    path = RESULTS / "learnable_limits.json"
+    known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    for name in names:
+        named = load(name)
+        for track in TRACKS:
+            key = f"{name}.{track}"
+            if key not in known and (track == "hard" or named.scores is not None):
+                known[key] = learnable_limit(pool_of(named, track), named.truth)
+                path.write_text(json.dumps(known, indent=1) + "\n")
+    return {key: (value[0], value[1]) for key, value in known.items()}
+
+
+def summary(wanted: list[Cell], bounds: dict[str, tuple[float, str]]) -> Iterator[dict[str, Any]]:
+    """One row for each cell, number of labels and metric group."""
+    for cell in wanted:
+        runs = read_runs(cell)
+        if not runs:
+            continue
+        named = load(cell.pool)
+        pool = pool_of(named, "hard")
+        metrics = metrics_of(cell.pool, pool, cell.aim)
+        random = Cell(cell.pool, "hard", "several", "tradition")
+        places = {metric.name: place for place, metric in enumerate(metrics_of(cell.pool, pool, "several"))}
+        exact = truth_values(pool, named.truth, metrics)
+        truth = np.array([exact[metric.name] for metric in metrics])
+        columns = [places[metric.name] for metric in metrics]
+        for labels in BUDGETS:
+            mine = values_of(runs, labels)
+            theirs = values_of(read_runs(random), labels)[:, columns]
+            for group, members in groups(cell, metrics, named).items():
+                row = row_of(cell, labels, group, [m.name for m in metrics], members, mine, theirs, truth)
+                row["seconds"] = round(float(np.median([run["seconds"] for run in runs])), 2)
+                if group == "accuracy" and cell.method == "assured":
+                    limit = bounds[f"{cell.pool}.{cell.track}"][0]
+                    row |= {"limit": round(limit, 2), "of_limit": round(row["label_value"] / limit, 3)}
+                yield row
+
+
+def values_of(runs: list[dict[str, Any]], labels: int) -> Array:
+    """(repeats, metrics, 4) value, low, high, effective labels; nan where undefined."""
+    return np.array([run[str(labels)] for run in runs], np.float64)
+
+
+def groups(cell: Cell, metrics: tuple[Metric, ...], named: NamedPool) -> dict[str, list[int]]:
+    """{name: places of the metrics that are read together}."""
+    members = np.bincount(named.truth, minlength=len(named.classes))
+    found = {metric.name: [place] for place, metric in enumerate(metrics) if metric.kind not in ("precision", "recall")}
+    single = [
+        place
+        for place, metric in enumerate(metrics)
+        if metric.kind in ("precision", "recall") and members[metric.classes[0]] >= MEMBERS
+    ]
+    if single:
+        found["per_class"] = single
+        found["accuracy + per_class"] = [found["accuracy"][0], *single]
+    return found
+
+
+def row_of(
+    cell: Cell, labels: int, group: str, names: list[str], members: list[int], mine: Array, theirs: Array, truth: Array
+) -> dict[str, Any]:
+    """Bias, error, coverage, width and label value of one group of metrics."""
+    goal = truth[members]
+    error, other = mine[:, members, 0] - goal, theirs[:, members, 0] - goal
+    inside = (mine[:, members, 1] <= goal + 1e-9) & (goal - 1e-9 <= mine[:, members, 2])
+    covered = np.where(np.isnan(mine[:, members, 1]), np.nan, inside)
+    by_metric = _mean(covered, 0)
+    worst = int(np.nanargmin(by_metric)) if np.isfinite(by_metric).any() else 0
+    worth = (1.0, 1.0, 1.0) if cell.method == "tradition" else label_value(_per_run(error), _per_run(other))
+    spread = np.nanstd(error) / np.sqrt(max(np.isfinite(error).sum(), 1))
+    return {
+        "pool": cell.pool,
+        "track": cell.track,
+        "aim": cell.aim,
+        "method": cell.method,
+        "labels": labels,
+        "metric": group,
+        "truth": round(float(goal.mean()), 5),
+        "repeats": len(mine),
+        "undefined": round(float(np.isnan(error).mean()), 3),
+        "bias": round(float(np.nanmean(error)), 5),
+        "bias_se": round(float(spread), 5),
+        "rmse": round(float(np.sqrt(np.nanmean(error**2))), 5),
+        "coverage": round(float(np.nanmean(covered)), 4) if np.isfinite(covered).any() else None,
+        "coverage_worst": round(float(by_metric[worst]), 3) if np.isfinite(by_metric).any() else None,
+        "worst_metric": names[members[worst]],
+        "half_width": round(float(np.nanmean(mine[:, members, 2] - mine[:, members, 1]) / 2), 5),
+        "label_value": round(worth[0], 3),
+        "label_value_low": round(worth[1], 3),
+        "label_value_high": round(worth[2], 3),
+    }
+
+
+def _per_run(error: Array) -> Array:
+    """(repeats,) mean squared error over the group's defined metrics; runs with none defined are left out."""
+    squared = _mean(error**2, 1)
+    return np.asarray(squared[np.isfinite(squared)])
+
+
+def _mean(values: Array, axis: int) -> Array:
+    """Mean of the finite values along an axis; nan where there is none."""
+    finite = np.isfinite(values)
+    count = finite.sum(axis)
+    total = np.where(finite, values, 0.0).sum(axis)
+    return np.asarray(np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0))
+
+
+def write(rows: list[dict[str, Any]], path: Path) -> None:
+    """The rows as CSV."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, keys, lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What one label of each method is worth.")
+    parser.add_argument("--pools", default=",".join(NAMES), help="comma-separated")
+    parser.add_argument("--methods", default="tradition,assured", help="comma-separated; altmas and bald are slow")
+    parser.add_argument("--quick", action="store_true", help="few repeats, minutes")
+    parser.add_argument("--summary", action="store_true", help="only rewrite the tables")
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    names = [name for name in given.pools.split(",") if available(name)]
+    wanted = cells(names, given.methods.split(","))
+    if not given.summary:
+        run_all(wanted, QUICK if given.quick else REPEATS, given.jobs)
+    rows = list(summary(cells(names, list(REPEATS)), limits(names)))
+    write(rows, RESULTS / ("label_value_quick.csv" if given.quick else "label_value.csv"))
+
+
+def available(name: str) -> bool:
+    """Whether the pool's data are there; says so where they are not."""
+    try:
+        load(name)
+    except DataMissing as reason:
+        print(f"left out: {reason}")
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

@@ -311,7 +311,7 @@ def test_a_byte_order_mark_and_other_columns_do_no_harm(tmp_path):
 def test_a_column_can_be_shown_and_be_a_feature(tmp_path):
     path = tmp_path / "both.csv"
     path.write_text("size,p\n1.50,a\n2,b\n")
-    pool = altmas.Pool.from_table(path, prediction="p", features=["size"], show=["size"], slices=["size"])
+    pool = Pool.from_table(path, prediction="p", features=["size"], show=["size"], slices=["size"])
     assert pool.features is not None and pool.features.ravel().tolist() == [1.5, 2.0]
     assert pool.items is not None and pool.items[0] == {"size": "1.50"}
     assert pool.slices["size"].tolist() == ["1.50", "2"]

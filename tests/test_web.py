@@ -57,7 +57,7 @@ def test_two_annotators_never_have_the_same_item(page: Page) -> None:
 def test_the_header_tells_progress_pace_and_the_state_of_the_fit(page: Page) -> None:
     for handle in page.handles()[:3]:
         answer = page.vote(handle, 1, seconds=4.0).json()
-    header = answer["header"]
+    header = page.next()["header"]
     assert (header["labels"], header["budget"], header["mine"]) == (3, 40, 3)
     assert (header["seconds_per_label"], header["seconds_left"]) == (4.0, 4.0 * 37)
     assert header["saved_at"] == answer["saved_at"]

@@ -136,7 +136,7 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
 
     @app.post("/api/next")
     def next_items(asked: Asked) -> dict[str, Any]:
-        return desk.hand(asked.annotator, set(asked.have))
+        return desk.hand(asked.annotator, asked.have)
 
     @app.post("/api/vote")
     def vote(said: Voted) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
             seconds=said.seconds,
             revises=said.revises,
         )
-        return {"seq": event.seq, "saved_at": event.at} | desk.hand(said.annotator, set(said.have))
+        return {"seq": event.seq, "saved_at": event.at} | desk.after_vote(said.annotator, said.have)
 
     @app.post("/api/undo")
     def undo(said: TakenBack) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Desk: what one annotator sees and does, as plain values. Nothing here tells a prediction, a score, a slice,
 a file name, an id or another person's vote, except `reveal`, which is written down."""
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -22,6 +23,8 @@ HAND = 8
 
 LOW = 4
 """A page that holds fewer gets a whole hand again: one write for several leases, not one after each label."""
+
+HEADER_SECONDS = 0.2
 
 AT_WORK_SECONDS = 180.0
 """Whoever was heard of in this time counts as labelling now."""
@@ -48,7 +51,8 @@ class Desk:
         first = next(iter(session.events()))
         self.session_key = sha256(f"page of {first['hash']}".encode()).hexdigest()[:12]
         self.handles = Handles(f"handles of {first['hash']}".encode())
-        self._seen: dict[str, float] = {}
+        self._seen: dict[str, float] = {}  # annotator -> when heard of last
+        self._told: dict[str, float] = {}  # annotator -> when told last how things stand
 
     # ------------------------------------------------------------ what is shown
 
@@ -62,7 +66,7 @@ class Desk:
         about = {"title": self.texts.title, "instructions": self.texts.instructions, "classes": rows}
         return about | {"annotator": self.texts.annotator, "session": self.session_key, "hand": HAND}
 
-    def hand(self, annotator: str, have: set[str]) -> dict[str, Any]:
+    def hand(self, annotator: str, have: Collection[str]) -> dict[str, Any]:
         """The items of this annotator that their page does not `have` yet, and how things stand."""
         self._seen[annotator] = time.monotonic()
         wanted = HAND if len(have) < LOW else min(len(have), HAND)
@@ -73,6 +77,17 @@ class Desk:
         fresh = [self.item(row) for row, handle in handles.items() if handle not in have]
         why = "" if mine else self._why_nothing()
         return {"items": fresh, "hand": list(handles.values()), "nothing": why, "header": self.header(annotator)}
+
+    def after_vote(self, annotator: str, have: Collection[str]) -> dict[str, Any]:
+        """What a page gets with an acknowledgement: new items if it runs low, and now and then how things stand.
+
+        Whoever labels ten items a second waits for the disk alone, and is told of the rest five times a second.
+        """
+        now, told = time.monotonic(), self._told.get(annotator, -math.inf)
+        if len(have) < LOW or now - told >= HEADER_SECONDS:
+            self._told[annotator] = now
+            return self.hand(annotator, have)
+        return {"items": [], "hand": list(have), "nothing": "", "header": None}
 
     def item(self, row: int) -> dict[str, Any]:
         """An item as the page gets it."""
@@ -97,7 +112,8 @@ class Desk:
         votes = session.votes_by(annotator)
         took = [event.seconds for event in votes[:PACE_LABELS] if event.seconds is not None and event.kind == "label"]
         pace = float(median(took)) if took else None
-        labels = len(session.history.labels)
+        history = session.history
+        labels = len(history.labels)
         left = None if pace is None else pace * max(0, budget - labels) / max(1, self._at_work())
         return {
             "labels": labels,
@@ -107,7 +123,7 @@ class Desk:
             "last_seq": votes[0].seq if votes else None,
             "seconds_per_label": pace,
             "seconds_left": left,
-            "supply": asdict(self.supply.state()),
+            "supply": asdict(self.supply.state(history)),
             "now": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
 

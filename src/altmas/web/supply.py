@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from altmas.errors import AltmasError
+from altmas.history import History
 from altmas.session import Session
 
 log = logging.getLogger("altmas")
@@ -67,9 +68,9 @@ class Supply:
         """Look at once whether points are missing."""
         self._woken.set()
 
-    def state(self) -> SupplyState:
-        """How it stands now."""
-        batches = self.session.history.batches
+    def state(self, history: History | None = None) -> SupplyState:
+        """How it stands now; `history` spares a look into the log."""
+        batches = (history or self.session.history).batches
         last = batches[-1].labels_before if batches else None
         return SupplyState(self._ready, self._refitting, last, self._problem)
 

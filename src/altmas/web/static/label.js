@@ -166,8 +166,9 @@ function take(answer) {
     page.hand.push(item);
   }
   page.nothing = answer.nothing;
-  page.header = answer.header;
-  drawHeader();
+  if (answer.header) page.header = answer.header;
+  else if (page.header) Object.assign(page.header, { last_seq: answer.seq, saved_at: answer.saved_at });
+  if (page.header) drawHeader();
   if (before !== current() || !current()) draw();
 }
 

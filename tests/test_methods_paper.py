@@ -1,6 +1,7 @@
 """ALT-MAS, BALD and Trust as users meet them: starts, rounds, notes, options."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from altmas.methods.altmas import refuted
 from altmas.methods.rounds import initial_labels
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
+from altmas.surrogates.tuning import Tuned
 
 N, C = 400, 3
 QUICK = {"epochs": 20, "draws": 8}
@@ -238,6 +240,30 @@ def test_a_metric_that_some_draws_leave_undefined_says_in_how_many():
     assert found.value == 1.0 and found.note == "note; undefined in 3 of 4 draws, which are left out"
 
 
+def test_tuning_happens_at_first_and_whenever_labels_have_doubled(monkeypatch):
+    pool, truth = world()
+    task, method = task_on(pool, ["accuracy"]), AltMas(initial=20, tune=True, **QUICK)
+    asked = []
+
+    def stub(x, y, n_classes, training, draws, rng):
+        asked.append(len(y))
+        return Tuned(0.1, replace(training, epochs=7), 0.5)
+
+    monkeypatch.setattr(rounds, "tuned", stub)
+    settings = method.settings
+    for n, sizes in ((19, []), (20, [20]), (39, [20]), (40, [20, 40]), (79, [20, 40]), (80, [20, 40, 80])):
+        now, info = rounds.tuned_at(task, labelled(truth, n), settings)
+        assert asked == sizes
+        assert (now.dropout, now.training.epochs) == ((0.1, 7) if sizes else (0.3, 20))
+        assert info == (
+            {"tuned": {"learning_rate": 1e-3, "epochs": 7, "dropout": 0.1, "loss": 0.5, "labels": sizes[-1]}}
+            if sizes
+            else {}
+        )
+    assert method.estimate(task, labelled(truth, 80)).info["training"]["steps"] <= 7 * 7
+    assert rounds.tuned_at(task, labelled(truth, 80), AltMas(**QUICK).settings)[1] == {}
+
+
 # ---------------------------------------------------------------- what is said about pseudo-labels
 
 
@@ -313,6 +339,8 @@ def test_presets_choose_how_labels_are_filled_in():
         ({"weight_decay": -1e-4}, altmas.errors.PlanError, "weight_decay"),
         ({"precision_power": 0}, altmas.errors.PlanError, "precision_power"),
         ({"pseudo_weight": 0}, altmas.errors.PlanError, "pseudo_weight"),
+        ({"initial": 0}, altmas.errors.PlanError, "initial 0"),
+        ({"tune": True, "surrogate": "ensemble"}, altmas.errors.MethodError, "cannot be tuned"),
     ],
 )
 def test_options_out_of_range_are_refused_when_the_method_is_made(options, error, words):

@@ -43,6 +43,8 @@ class AltMas:
     pseudo_weight    weight of a pseudo-label in training, a true label having 1
     initial          labels drawn uniformly at first; by default 100, fewer for small pools
     max_steps        upper limit on the minibatches of one training
+    tune             tune learning rate, epochs and dropout by Bayesian optimisation at first and whenever the number of
+                     labels has doubled, as the paper does; half a minute or more each time
     """
 
     draws: int = 50
@@ -58,9 +60,14 @@ class AltMas:
     max_steps: int = 2000
     pseudo_weight: float = 1.0
     initial: int | None = None
+    tune: bool = False
 
     name = "altmas"
-    needs = Needs(features=True)
+    needs = Needs(
+        features=True,
+        biased=True,
+        after="Ha, Gupta, Rana and Venkatesh 2021, ALT-MAS: a data-efficient framework for active testing",
+    )
 
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
@@ -86,10 +93,12 @@ class AltMas:
             cautious=self.preset == "safe",
             precision_power=self.precision_power,
             pseudo_weight=self.pseudo_weight,
+            initial=self.initial,
+            tune=self.tune,
         )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
-        if still_starting(task, history, self.initial) or not history.open.any():
+        if still_starting(task, history, self.settings) or not history.open.any():
             return uniform_batch(task, history, n)
         now = round_at(task, history, self.settings)
         scores = total_information(task.metrics, now.belief, history.open)

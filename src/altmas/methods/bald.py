@@ -35,9 +35,10 @@ class Bald:
     weight_decay: float = 1e-4
     max_steps: int = 2000
     initial: int | None = None
+    tune: bool = False
 
     name = "bald"
-    needs = Needs(features=True)
+    needs = Needs(features=True, biased=True, after="Houlsby et al. 2011, Bayesian active learning; Gal et al. 2017")
 
     def __post_init__(self) -> None:
         _ = self.settings  # refuses what is out of range
@@ -57,10 +58,12 @@ class Bald:
             ),
             draws=self.draws,
             label_mode=self.label_mode,
+            initial=self.initial,
+            tune=self.tune,
         )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
-        if still_starting(task, history, self.initial) or not history.open.any():
+        if still_starting(task, history, self.settings) or not history.open.any():
             return uniform_batch(task, history, n)
         now = round_at(task, history, self.settings)
         scores = now.belief.information.of_label

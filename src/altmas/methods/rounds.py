@@ -4,7 +4,7 @@ Asking and estimating at the same labels share the round: the last one of each p
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from threading import Lock
 from typing import Any
@@ -25,8 +25,9 @@ from altmas.pool import Pool
 from altmas.posterior import Posterior, mean_over_draws
 from altmas.suggest import near
 from altmas.surrogates import SURROGATES, Surrogate, Training, surrogate_named
+from altmas.surrogates.tuning import Tuned, tuned
 
-START, FIT, PICK, FILL = 11, 12, 13, 14
+START, FIT, PICK, FILL, TUNE = 11, 12, 13, 14, 15
 """What random numbers are for; each purpose has its own."""
 
 UNSURE = "from the surrogate's belief, which carries no interval"
@@ -38,6 +39,8 @@ class Settings:
     """Everything a round depends on besides the task and the labels.
 
     cautious  how pseudo-labels are chosen (augmentation.py): True, False, or None for no augmentation at all
+    tune      whether learning rate, epochs and dropout are tuned when the first labels are told and whenever their
+              number has doubled
     """
 
     surrogate: str
@@ -48,6 +51,8 @@ class Settings:
     cautious: bool | None = None
     precision_power: float = 2
     pseudo_weight: float = 1.0
+    initial: int | None = None
+    tune: bool = False
 
     def __post_init__(self) -> None:
         for what, name, known in (
@@ -56,6 +61,8 @@ class Settings:
         ):
             if name not in known:
                 raise MethodError(f"{what} {name!r} does not exist{near(name, known) or ';'} known: {', '.join(known)}")
+        if self.tune and self.surrogate != "mc_dropout":
+            raise MethodError(f"surrogate {self.surrogate!r} cannot be tuned; tune=True works with 'mc_dropout'")
         t = self.training
         for option, value, accepted, meaning in (
             ("draws", self.draws, self.draws >= 1, "a number of at least 1"),
@@ -67,6 +74,7 @@ class Settings:
             ("weight_decay", t.weight_decay, t.weight_decay >= 0, "a number of at least 0"),
             ("precision_power", self.precision_power, self.precision_power > 0, "a number above 0, such as 1 or 2"),
             ("pseudo_weight", self.pseudo_weight, self.pseudo_weight > 0, "a number above 0"),
+            ("initial", self.initial, self.initial is None or self.initial >= 1, "a number of at least 1, or None"),
         ):
             if not accepted:
                 raise PlanError(f"{option} {value!r} is out of range; expected {meaning}; nothing was recorded")
@@ -105,6 +113,7 @@ def round_at(task: Task, history: History, settings: Settings) -> Round:
 def _round(task: Task, history: History, settings: Settings) -> Round:
     """Steps 3-7 of A.2: pseudo-labels, a fresh surrogate, M draws of its weights, their labels for the whole pool."""
     pool, known, n_classes = task.pool, history.known, len(task.pool.classes)
+    settings, info = tuned_at(task, history, settings)
     moment = [task.seed, FIT, len(history.labels)]
     rng, surrogate = np.random.default_rng(moment), settings.make()
     pseudo = NOTHING
@@ -127,7 +136,28 @@ def _round(task: Task, history: History, settings: Settings) -> Round:
     posterior = Posterior(lambda chunk: draws(features[chunk]), known, draws.count, n_classes)
     belief = believe(pool, posterior, task.metrics, settings.label_mode, [*moment, FILL])
     training = {"examples": len(rows), "steps": fitted.trained.steps, "loss": fitted.trained.loss}
-    return Round(belief, pseudo, {"draws": draws.count, "training": training})
+    return Round(belief, pseudo, info | {"draws": draws.count, "training": training})
+
+
+_tuned: WeakKeyDictionary[Pool, dict[Hashable, Tuned]] = WeakKeyDictionary()
+
+
+def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings, dict[str, Any]]:
+    """The settings as tuned on the first labels of the log, at the last time their number had doubled (A.4)."""
+    first = initial_labels(settings.initial, len(task.pool), len(task.pool.classes))
+    if not settings.tune or len(history.labels) < first:
+        return settings, {}
+    count = first * 2 ** int(np.log2(len(history.labels) / first))
+    rows, codes = history.labelled[:count], history.codes[:count]
+    key = (settings, task.seed, rows.tobytes(), codes.tobytes())
+    known = _tuned.setdefault(task.pool, {})
+    if key not in known:
+        rng, n_classes = np.random.default_rng([task.seed, TUNE, count]), len(task.pool.classes)
+        x = Features.of(task.pool).subset(rows)
+        known[key] = tuned(x, codes, n_classes, settings.training, settings.draws, rng)
+    found = known[key]
+    chosen = replace(settings, dropout=found.dropout, training=found.training)
+    return chosen, {"tuned": found.info() | {"labels": count}}
 
 
 # ---------------------------------------------------------------- the first labels
@@ -141,10 +171,10 @@ def initial_labels(wanted: int | None, n_points: int, n_classes: int) -> int:
     return 100 if quarter >= 100 else min(max(20, 5 * n_classes), quarter)
 
 
-def still_starting(task: Task, history: History, initial: int | None) -> bool:
+def still_starting(task: Task, history: History, settings: Settings) -> bool:
     """Whether the next batch is still uniform: too few labels are told or on their way, or none is told."""
     seen = len(history.labels) + len(history.outstanding)
-    return len(history.labels) == 0 or seen < initial_labels(initial, len(task.pool), len(task.pool.classes))
+    return len(history.labels) == 0 or seen < initial_labels(settings.initial, len(task.pool), len(task.pool.classes))
 
 
 def uniform_batch(task: Task, history: History, n: int) -> Batch:

@@ -23,7 +23,7 @@ class Trust:
     """
 
     name = "trust"
-    needs = Needs()
+    needs = Needs(biased=True)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         return uniform_batch(task, history, n)

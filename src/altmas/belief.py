@@ -5,7 +5,7 @@ point has never seen its label: residuals are honest, and the same belief is sum
 f[i, c] ~ P(y_i = c):   f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[group_i, c]   for c != a_i.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -124,30 +124,33 @@ def _fold_answers(
     }
     view, by_labels = None, None
     if description.kernel is not None and len(train):
-        values = label_surrogate(description.kernel, train, codes, n_classes)
-        by_labels = Block(3.0 * lead(values, pool.predictions), penalty=1.0)
-        view = values[rows]
-    for name, blocks in _candidates(pool, description, by_labels).items():
-        answers[name] = logistic_answers(blocks, train, right, weights, rows)
+        left_out, view = label_surrogate(description.kernel[train], codes, description.kernel[rows], n_classes)
+        leads = lead(left_out, pool.predictions[train]), lead(view, pool.predictions[rows])
+        by_labels = Block(3.0 * leads[0], 3.0 * leads[1], penalty=1.0)
+    for name, blocks in _candidates(pool, description, train, rows, by_labels).items():
+        answers[name] = logistic_answers(blocks, right, weights)
     return _Fold(answers, view)
 
 
-def _candidates(pool: Pool, description: Description, by_labels: Block | None) -> dict[str, list[Block]]:
+def _candidates(
+    pool: Pool, description: Description, train: Array, rows: Array, by_labels: Block | None
+) -> dict[str, list[Block]]:
     """Blocks of columns by the name of the answer that is fitted on them."""
     found: dict[str, list[Block]] = {}
-    width = description.ease.shape[1]
+    width, n_classes = description.ease.shape[1], len(pool.classes)
     if width:
         # A point that looks easier is expected to be right more often until labels say otherwise.
-        ease = Block(description.ease, penalty=2.0, mean=1.0 / width)
-        found["ease"] = [Block(description.ease, penalty=1.0, mean=1.0 / width)]
-        found["ease, stiff"] = [Block(description.ease, penalty=10.0, mean=1.0 / width)]
-        if len(pool.classes) <= ONE_HOT_CLASSES:
-            classes = Block(np.eye(len(pool.classes))[pool.predictions], penalty=4.0)
-            found["ease + class"] = [ease, classes]
-            if description.components is not None:
-                found["ease + class + components"] = [ease, classes, Block(description.components, penalty=20.0)]
-        elif description.components is not None:
-            found["ease + components"] = [ease, Block(description.components, penalty=20.0)]
+        ease = Block(description.ease[train], description.ease[rows], penalty=2.0, mean=1.0 / width)
+        found["ease"] = [replace(ease, penalty=1.0)]
+        found["ease, stiff"] = [replace(ease, penalty=10.0)]
+        both = [ease]
+        if n_classes <= ONE_HOT_CLASSES:
+            one_hot = np.eye(n_classes)
+            both.append(Block(one_hot[pool.predictions[train]], one_hot[pool.predictions[rows]], penalty=4.0))
+            found["ease + class"] = list(both)
+        if description.components is not None:
+            components = Block(description.components[train], description.components[rows], penalty=20.0)
+            found["ease + class + components"] = [*both, components]
         if by_labels is not None:
             found["labels + ease"] = [by_labels, ease]
     if by_labels is not None:
@@ -155,20 +158,23 @@ def _candidates(pool: Pool, description: Description, by_labels: Block | None) -
     return found
 
 
-def label_surrogate(kernel: Array, train: Array, codes: Array, n_classes: int, ridge: float = 0.1) -> Array:
-    """(N, C) kernel ridge regression of the labels; each labelled row is predicted without itself."""
-    inputs = kernel[train]
+def label_surrogate(
+    inputs: Array, codes: Array, others: Array, n_classes: int, ridge: float = 0.1
+) -> tuple[Array, Array]:
+    """Kernel ridge regression of labels: ((n, C) each labelled point predicted without itself, (m, C) the others).
+
+    inputs (n, d) and others (m, d) are features of the kernel, K = inputs inputs^T.
+    """
     targets = np.eye(n_classes)[codes]
     mean = targets.mean(0)
-    inverse = np.linalg.inv(inputs @ inputs.T + ridge * np.eye(len(train)))
+    inverse = np.linalg.inv(np.asarray(inputs @ inputs.T, np.float64) + ridge * np.eye(len(codes)))
     duals = inverse @ (targets - mean)
-    values = np.asarray(kernel @ (inputs.T @ duals).astype(kernel.dtype), np.float64) + mean
-    values[train] = targets - duals / np.diag(inverse)[:, None]
-    return values
+    slopes = (inputs.T @ duals).astype(others.dtype)
+    return targets - duals / np.diag(inverse)[:, None], np.asarray(others @ slopes, np.float64) + mean
 
 
 def lead(values: Array, predictions: Array) -> Array:
-    """(N, 2) the value of the predicted class and its lead over the best rival."""
+    """(n, 2) the value of the predicted class and its lead over the best rival."""
     points = np.arange(len(values))
     own = values[points, predictions]
     others = values.copy()

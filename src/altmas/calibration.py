@@ -18,10 +18,11 @@ Array = NDArray[Any]
 class Block:
     """Columns that share a prior: slopes ~ Normal(mean, 1 / penalty).
 
-    columns (N, d) of the whole pool
+    train (n, d) of the labelled points; rows (m, d) of the points to be answered for
     """
 
-    columns: Array
+    train: Array
+    rows: Array
     penalty: float
     mean: float = 0.0
 
@@ -48,22 +49,21 @@ def logistic_fit(columns: Array, right: Array, weights: Array, penalty: Array, m
         step = np.linalg.solve(curve, slope)
         largest = float(np.abs(step).max())
         b = b + step * min(1.0, 3.0 / max(largest, 1e-300))
-        if largest < 1e-6:
+        if largest < 1e-5:
             break
     return b
 
 
-def logistic_answers(blocks: Sequence[Block], train: Array, right: Array, weights: Array, rows: Array) -> Array:
-    """(len(rows),) P(right) at `rows` of the pool, fitted on the labelled rows `train`."""
-    one = np.ones((len(train), 1))
-    columns = np.hstack([one, *(block.columns[train] for block in blocks)])
-    penalty = np.concatenate([[0.0], *(np.full(block.columns.shape[1], block.penalty) for block in blocks)])
-    mean = np.concatenate([[0.0], *(np.full(block.columns.shape[1], block.mean) for block in blocks)])
+def logistic_answers(blocks: Sequence[Block], right: Array, weights: Array) -> Array:
+    """(m,) P(right) at the rows of the blocks, fitted on their training columns."""
+    columns = np.hstack([np.ones((len(right), 1)), *(block.train for block in blocks)])
+    penalty = np.concatenate([[0.0], *(np.full(block.train.shape[1], block.penalty) for block in blocks)])
+    mean = np.concatenate([[0.0], *(np.full(block.train.shape[1], block.mean) for block in blocks)])
     b = logistic_fit(columns, right, weights, penalty, mean)
-    logit, start = np.full(len(rows), b[0]), 1
+    logit, start = np.full(len(blocks[0].rows), b[0]), 1
     for block in blocks:
-        stop = start + block.columns.shape[1]
-        logit += block.columns[rows] @ b[start:stop]
+        stop = start + block.rows.shape[1]
+        logit += block.rows @ b[start:stop]
         start = stop
     return sigmoid(logit)
 

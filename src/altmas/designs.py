@@ -43,7 +43,9 @@ def successive_draws(
     """
     n = min(n, len(open_points))
     u = rates[open_points]
-    first = np.argsort(-(np.log(u) + rng.gumbel(size=len(u))), kind="stable")[:n]
+    rings = np.log(u) + rng.gumbel(size=len(u))
+    first = np.argpartition(-rings, n - 1)[:n] if 0 < n < len(u) else np.arange(len(u))
+    first = first[np.argsort(-rings[first], kind="stable")]
     gone = np.concatenate([[0.0], np.cumsum(u[first])[:-1]])
     return open_points[first], u[first] / np.maximum(u.sum() - gone, u[first])
 
@@ -137,7 +139,7 @@ def batch_scale(sizes: Array, exposure: Array, open_points: Array, n: int) -> tu
 
     while expected(high) < n and high * s.min() < 1:
         low, high = high, 2 * high
-    for _ in range(30):
+    for _ in range(15):
         middle = (low + high) / 2
         low, high = (middle, high) if expected(middle) < n else (low, middle)
     return high, floor

@@ -62,6 +62,11 @@ class Difference:
         return np.asarray(odds * (self.unknown.sum() / total) if total > 0 else odds * 0.0)
 
     @cached_property
+    def _burden(self) -> Array:
+        """(N,) 1/pi of the points inside without a label, 0 elsewhere."""
+        return np.where(self.unknown, 1 / self.chances, 0.0)
+
+    @cached_property
     def labels(self) -> int:
         """How many labels inside."""
         return int((self.inside & (self.known >= 0)).sum())
@@ -79,21 +84,26 @@ class Difference:
             np.subtract.at(table, predictions[points], expected)
         return table
 
+    @cached_property
+    def rounded(self) -> Array:
+        """(C, C) That without negative cells: where gradients are taken."""
+        return positive(self.table)
+
     def linearised(self, metric: Metric) -> "Linearised":
         """The metric's estimate and what its variance is made of."""
-        influence = influence_of(metric, positive(self.table))
+        influence = influence_of(metric, self.rounded)
         mean, variance = influence.moments(self.belief)
         points = self.drawn[self.sampled]
         residual = influence.at(self.belief.predictions[points], self.codes[self.sampled]) - mean[points]
         # sum over all points of (1/pi - 1) Var_f, from the unlabelled ones, which are there with chance 1 - pi.
-        believed = float((variance[self.unknown] / self.chances[self.unknown]).sum())
+        believed = float(variance @ self._burden)
         return Linearised(
             value=float(metric.of_table(self.table)),
             residual=residual,
             expansion=self.expansion,
             chance=self.chances[points],
             believed=believed,
-            spread=influence.spread(positive(self.table)),
+            spread=influence.spread(self.rounded),
             size=int((self.inside & ~self.volunteered).sum()),
             labels=self.labels,
             unknown=int(self.unknown.sum()),

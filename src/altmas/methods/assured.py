@@ -31,8 +31,8 @@ from altmas.influence import influence_of
 from altmas.intervals import (
     anytime_quantile,
     bounded_interval,
-    normal_quantile,
     cautious_variance,
+    normal_quantile,
     simultaneous_quantile,
     student_quantile,
 )
@@ -63,7 +63,7 @@ class Assured:
     """
 
     pilot: int = 40
-    growth: float = 1.2
+    growth: float = 1.3
     tilt: float | None = None
     simultaneous: bool = False
     planned: int = 200
@@ -97,10 +97,11 @@ class Assured:
     def estimate(self, task: Task, history: History) -> Estimates:
         exposure, _ = exposure_of(history, task.pool)
         belief = self._fit(task, history, exposure)
-        found = [
-            estimator_of(history, belief, exposure, metric.members(task.pool)).linearised(metric)
-            for metric in task.metrics
-        ]
+        parts = {
+            where: estimator_of(history, belief, exposure, members)
+            for where, members in {m.where: m.members(task.pool) for m in task.metrics}.items()
+        }
+        found = [parts[metric.where].linearised(metric) for metric in task.metrics]
         factor = self._factor(task, history, found)
         answers = (self._answer(task, *pair, factor) for pair in zip(task.metrics, found, strict=True))
         whole = diagnose(estimator_of(history, belief, exposure), np.array(list(history.skipped), np.int64))

@@ -1,4 +1,4 @@
-"""How much the label of each point would tell about the metrics (paper Eqs. 3-6; methods.md A.6, A.7).
+"""How much the label of each point would tell about the metrics (paper Eqs. 3-6; docs/equations.md A.6, A.7).
 
 probs[j, i, c] and labels[j, i] as in posterior.py; predictions[i] = a_i, the model's own answer.
 Put label c at x_i, leave every other point at its label in draw j: the metric becomes Qt(i, c), averaged over j.

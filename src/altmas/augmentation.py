@@ -1,4 +1,4 @@
-"""Points where the model under test is trusted become extra training labels (paper Sec. 3.1, App. B.2; methods.md A.3).
+"""Points where the model under test is trusted become extra training labels (paper Sec. 3.1; docs/equations.md A.3).
 
 A small "agree" network learns from the labels where the model is right. Above the threshold of highest precision its
 best-scored unlabelled points lend the model's own answer to the training of the surrogate. They are used for training

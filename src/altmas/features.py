@@ -57,7 +57,7 @@ class Features:
         return cls(pool.features, *_moments[pool])
 
     def with_predictions(self, predictions: NDArray[np.int64], n_classes: int) -> "Features":
-        """The same with the model's prediction appended one-hot (methods.md A.9, item 15)."""
+        """The same with the model's prediction appended one-hot (docs/equations.md A.9, item 15)."""
         return replace(self, code=predictions, n_classes=n_classes)
 
     def subset(self, rows: Sequence[int] | NDArray[np.int64]) -> "Features":

@@ -1,4 +1,4 @@
-"""What the label of a point tells about the weights of the surrogate (methods.md A.6, A.7.4, B.2).
+"""What the label of a point tells about the weights of the surrogate (docs/equations.md A.6, A.7.4, B.2).
 
 probs[j, i, c] = p(y_i = c | x_i, w_j) as in posterior.py. All of it is mutual information between w and an answer:
 the label itself (BALD), a yes or no ("is it c?"), or the group of labels that it falls in. In nats, in float64.

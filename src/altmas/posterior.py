@@ -77,7 +77,7 @@ def small_integers(n_classes: int) -> type[np.unsignedinteger[Any]]:
 
 
 def hard_labels(probs: Array) -> Array:
-    """(M, n) the most probable label of each point in each draw (methods.md A.2 step 7)."""
+    """(M, n) the most probable label of each point in each draw (docs/equations.md A.2 step 7)."""
     best: Array = probs[..., 0].copy()
     labels: Array = np.zeros(best.shape, small_integers(probs.shape[-1]))
     for c in range(1, probs.shape[-1]):  # class by class: several times faster than argmax over the short axis
@@ -88,7 +88,7 @@ def hard_labels(probs: Array) -> Array:
 
 
 def sampled_labels(probs: Array, rng: np.random.Generator) -> Array:
-    """(M, n) a label drawn from each distribution (`sample` of methods.md A.5); certain labels stay certain."""
+    """(M, n) a label drawn from each distribution (`sample` of A.5); certain labels stay certain."""
     cumulative = np.cumsum(probs, axis=-1, dtype=np.float64)
     at = rng.random(probs.shape[:-1]) * cumulative[..., -1]
     return np.asarray((at[..., None] >= cumulative[..., :-1]).sum(-1), small_integers(probs.shape[-1]))

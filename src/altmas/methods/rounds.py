@@ -164,7 +164,7 @@ def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings
 
 
 def initial_labels(wanted: int | None, n_points: int, n_classes: int) -> int:
-    """How many labels are drawn uniformly before the surrogate has a say (A.1): at most a quarter of the pool."""
+    """How many labels are drawn uniformly before the surrogate has a say (A.2): at most a quarter of the pool."""
     quarter = max(1, n_points // 4)
     if wanted is not None:
         return max(1, min(wanted, quarter))

@@ -1,4 +1,4 @@
-"""Deep ensemble (methods.md D.6): a few networks trained from different starts are the draws."""
+"""Deep ensemble (docs/equations.md D.6): a few networks trained from different starts are the draws."""
 
 from dataclasses import dataclass
 

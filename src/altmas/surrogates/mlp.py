@@ -1,4 +1,4 @@
-"""A small network: D -> 256 -> ReLU -> 256 -> ReLU -> C -> softmax (methods.md A.4), trained in JAX, run in numpy.
+"""A small network, D -> 256 -> 256 -> C with ReLU (docs/equations.md A.4), trained in JAX and run in numpy.
 
 Training reads its minibatches through fixed-size segments of rows that are gathered on the host, so one compiled
 program serves any number of training examples: nothing compiles again while labels are told, and the training set

@@ -1,4 +1,4 @@
-"""Learning rate, epochs and dropout by Bayesian optimisation (methods.md A.4; the paper names Snoek 2012).
+"""Learning rate, epochs and dropout by Bayesian optimisation (docs/equations.md A.4; the paper names Snoek 2012).
 
 The paper says that they were tuned, but neither where, by which objective nor when. Here: log10 learning rate in
 [-4, -2], epochs in [20, 300], dropout in [0.05, 0.6]; a Gaussian process with one Matern-5/2 length scale for each and

@@ -1,0 +1,58 @@
+"""docs/equations.md names functions and tests that exist, and every equation of the method has both."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "docs" / "equations.md").read_text()
+FUNCTIONS = sorted(set(re.findall(r"`(altmas\.[\w.]+)`", TEXT)))
+TESTS = sorted(set(re.findall(r"`(tests/\w+\.py)::(\w+)`", TEXT)))
+ROWS = [row for row in TEXT.splitlines() if re.match(r"\| \((?:0\.|A|B)\d", row)]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_named_function_exists(name):
+    module, _, attribute = name.rpartition(".")
+    assert callable(getattr(importlib.import_module(module), attribute))
+
+
+@pytest.mark.parametrize("path, name", TESTS)
+def test_a_named_test_exists(path, name):
+    assert re.search(rf"^def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip())
+def test_an_equation_has_a_formula_a_function_and_a_test(row):
+    equation, formula, function, test = (cell.strip() for cell in row.strip("|").split(" | "))
+    assert formula
+    assert re.match(r"`altmas\.", function)
+    same = re.fullmatch(r"as (\([0AB]\.?\d+\))", test)
+    assert test.startswith("`tests/") or any(
+        other.startswith(f"| {same[1]}") and "`tests/" in other for other in ROWS if same
+    )
+
+
+def test_every_equation_of_the_method_is_listed():
+    listed = set()
+    for row in ROWS:
+        first, last = re.match(r"\| \((?:0\.|A|B)(\d+)\)(?:-\(A(\d+)\))?", row).groups()
+        letter = row[3]
+        listed |= {f"{letter}{number}" for number in range(int(first), int(last or first) + 1)}
+    assert listed == {*(f"0{n}" for n in range(1, 10)), *(f"A{n}" for n in range(1, 25)), "B1", "B2", "B3"}
+
+
+def test_every_equation_that_the_code_names_is_listed():
+    """(A7) in a docstring of the method's modules means the (A7) of the document."""
+    modules = [
+        *(f"{name}.py" for name in ("acquisition", "augmentation", "features", "information", "posterior")),
+        *("methods/altmas.py", "methods/bald.py", "methods/rounds.py", "methods/trust.py", "surrogates/__init__.py"),
+    ]
+    for module in modules:
+        source = (ROOT / "src" / "altmas" / module).read_text()
+        for name in re.findall(r"\(([AB]\d+)\)", source):
+            assert f"({name})" in TEXT or 10 <= int(name[1:]) <= 16, (module, name)
+        for heading in re.findall(r"\b(A\.\d+)\b", source):
+            assert re.search(rf"^### {re.escape(heading)} ", TEXT, re.MULTILINE), (module, heading)

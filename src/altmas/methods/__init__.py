@@ -8,8 +8,10 @@ from altmas.errors import MethodError
 from altmas.methods.active_inference import ActiveInference
 from altmas.methods.adastrat import AdaStrat
 from altmas.methods.altmas import AltMas
+from altmas.methods.ase import Ase
 from altmas.methods.assured import Assured
 from altmas.methods.bald import Bald
+from altmas.methods.batchbald import BatchBald
 from altmas.methods.druck import Druck
 from altmas.methods.katariya import Katariya
 from altmas.methods.lure import Lure
@@ -18,9 +20,11 @@ from altmas.methods.paula import Paula
 from altmas.methods.ppi import Ppi
 from altmas.methods.protocol import Method, Needs, Task
 from altmas.methods.sawade import Sawade
+from altmas.methods.spe import Spe
 from altmas.methods.stratified import Stratified
 from altmas.methods.tradition import Tradition
 from altmas.methods.trust import Trust
+from altmas.methods.xwed import Xwed
 from altmas.metrics import Metric
 from altmas.pool import Pool
 from altmas.suggest import listing, near
@@ -41,6 +45,10 @@ __all__ = [
     "Paula",
     "AdaStrat",
     "Katariya",
+    "BatchBald",
+    "Ase",
+    "Xwed",
+    "Spe",
     "Method",
     "Needs",
     "Task",
@@ -67,6 +75,10 @@ METHODS: dict[str, Callable[..., Method]] = {
     "paula": Paula,
     "adastrat": AdaStrat,
     "katariya": Katariya,
+    "batchbald": BatchBald,
+    "ase": Ase,
+    "xwed": Xwed,
+    "spe": Spe,
     "tradition": Tradition,
     "trust": Trust,
 }
@@ -132,5 +144,6 @@ def unsupported(method: Method, metrics: Sequence[Metric]) -> str:
         return f"cannot estimate {listing(other, 5)} (it knows {', '.join(needs.metrics)})"
     classes = {metric.classes for metric in metrics}
     if needs.one_class and len(classes) > 1:
-        return f"works on one class at a time, and {listing([metric.name for metric in metrics], 5)} are about several"
+        asked = listing([metric.name for metric in metrics], 5)
+        return f"works on one class at a time (or on the whole), and {asked} are about several"
     return ""

@@ -101,7 +101,7 @@ def test_plotly_is_inside_once_and_every_figure_has_its_place(page):
     assert sum("plotly.js v" in script for script in page.scripts) == 1
     figures = json.loads(page.scripts[0])
     places = {attributes["id"] for _, attributes in page.elements if attributes.get("id", "").startswith("figure-")}
-    assert {f"figure-{name}" for name in figures} == places == {"figure-forest", "figure-path"}
+    assert {f"figure-{name}" for name in figures} == places == {"figure-forest", "figure-path-0", "figure-path-1"}
 
 
 def test_names_given_by_users_are_shown_as_text_never_as_markup(page, written):

@@ -1,5 +1,6 @@
 """What the figures of a report rest on, in words, and which of it was checked."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ def assumptions_of(session: "Session", history: History, status: Status, estimat
         _blind(status),
         _number(history),
     ]
-    return [asdict(one) for one in found]
+    diagnostics = estimates.info.get("diagnostics")
+    return [asdict(one) for one in [*found, *([_belief(diagnostics)] if diagnostics else [])]]
 
 
 def _draws(history: History) -> Assumption:
@@ -139,3 +141,17 @@ def _number(history: History) -> Assumption:
     return Assumption(
         title, "checked", f"{plural(labels, 'label')}: enough for the normal approximation of whole-pool figures."
     )
+
+
+def _belief(diagnostics: Mapping[str, Any]) -> Assumption:
+    title = "The method's belief fits the labels (a wrong one costs width, not validity)"
+    bins = [one for one in diagnostics.get("calibration", ()) if one["labels"]]
+    words = "Labels were compared with what was believed before they were known."
+    if bins:
+        low, high = bins[0], bins[-1]
+        words += (
+            f" Where the model was trusted least, {percent(low['believed'])} right were expected and "
+            f"{percent(low['found'])} found; where most, {percent(high['believed'])} and {percent(high['found'])}."
+        )
+    warnings = list(diagnostics.get("warnings", ()))
+    return Assumption(title, "warning" if warnings else "checked", " ".join([words, *warnings]))

@@ -5,6 +5,7 @@ No item, no id and no free text of an annotator is in it unless items are asked 
 
 import math
 import platform
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -37,6 +38,8 @@ MOST_METRICS = 6
 """Metrics whose path, slices and sensitivity are shown."""
 MOST_SLICES = 20
 PATH_POINTS = 8
+PATIENCE = 5.0
+"""Seconds after which no more of the past is computed again for the path; what was logged on the way is free."""
 FLOOR = 10
 """Labels below which a slice is called insufficient."""
 
@@ -111,7 +114,8 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
         if sample is not None:
             check = weighted_interval(session.pool, history, metric, one.confidence, sample)
         gain = one.effective_labels / one.labels if one.labels else math.nan
-        apart = check[2] < one.low or check[1] > one.high
+        low, high = (one.value, one.value) if math.isnan(one.low) else (one.low, one.high)
+        apart = check[2] < low or check[1] > high
         rows.append(
             asdict(one)
             | {"meaning": meaning(metric, session.pool), "verdict": asdict(verdict_of(one, metric, session.plan))}
@@ -126,13 +130,16 @@ def _path(session: "Session", history: History, estimates: Estimates) -> list[Pl
     """The estimates of the leading metrics at a handful of label counts, the last one being now."""
     names = [metric.name for metric in leading(session)]
     now = len(history.labels)
-    logged = {one["labels"]: one for one in session.logged_estimates() if "labels" in one}
+    logged = {one["labels"]: one for one in session.logged_estimates()}
+    started = time.monotonic()
     rows = []
     for labels in label_counts(now):
         if labels == now:
             found: Mapping[str, Estimate | Plain] = {one.metric: one for one in estimates}
         elif labels in logged:
             found = {one["metric"]: one for one in logged[labels]["estimates"]}
+        elif time.monotonic() - started > PATIENCE:
+            continue
         else:
             task = replace(session.task, metrics=leading(session), targets=())
             past = session.at(labels).history

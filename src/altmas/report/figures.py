@@ -16,7 +16,11 @@ TONES = {"good": "$good", "bad": "$bad", "open": "$open", "plain": "$accent"}
 
 def figures_of(content: Plain) -> dict[str, Plain]:
     """{name: figure} of everything there is something to draw for."""
-    found = {"forest": forest(content["metrics"]), "path": path(content["path"], content["metrics"])}
+    found = {"forest": forest(content["metrics"])}
+    thresholds = {one["metric"]: one["threshold"] for one in content["metrics"]}
+    for number, name in enumerate(dict.fromkeys(row["metric"] for row in content["path"])):
+        rows = [row for row in content["path"] if row["metric"] == name]
+        found[f"path-{number}"] = path(rows, thresholds.get(name))
     return {name: figure for name, figure in found.items() if figure is not None}
 
 
@@ -105,38 +109,33 @@ def _checks(rows: Sequence[Plain], places: Sequence[int]) -> Plain:
     }
 
 
-def path(rows: Sequence[Plain], metrics: Sequence[Plain]) -> Plain | None:
-    """The estimates over the number of labels with their intervals, one panel for each metric."""
-    names = list(dict.fromkeys(row["metric"] for row in rows if row["value"] is not None))
-    if not names:
-        return None
-    columns = min(len(names), 3)
-    lines = -(-len(names) // columns)
-    layout = _layout(60 + 220 * lines)
+def path(rows: Sequence[Plain], threshold: float | None) -> Plain:
+    """The estimates of one metric over the number of labels, with their intervals."""
+    points = [row for row in rows if row["value"] is not None]
+    layout = _layout(230)
     layout["showlegend"] = False
-    layout["annotations"], layout["shapes"], traces = [], [], []
-    gap_x, gap_y = 0.07, 0.34 / lines
-    width, height = (1 - gap_x * (columns - 1)) / columns, (1 - gap_y * (lines - 1)) / lines
-    by_name = {one["metric"]: one for one in metrics}
-    for number, name in enumerate(names):
-        line, column = divmod(number, columns)
-        left, top = column * (width + gap_x), 1 - line * (height + gap_y)
-        x, y = ("x" if number == 0 else f"x{number + 1}"), ("y" if number == 0 else f"y{number + 1}")
-        points = [row for row in rows if row["metric"] == name and row["value"] is not None]
-        traces += _panel(points, x, y)
-        axis_x, axis_y = x.replace("x", "xaxis"), y.replace("y", "yaxis")
-        layout[axis_x] = _axis() | {"domain": [left, left + width], "anchor": y, "rangemode": "tozero"}
-        if number + columns >= len(names):
-            layout[axis_x]["title"] = {"text": "labels", "standoff": 4, "font": {"size": 12, "color": "$muted"}}
-        layout[axis_y] = _axis() | {"domain": [top - height, top], "anchor": x, "tickformat": ".2~f"}
-        layout["annotations"].append(_title(label(name), left, top))
-        threshold = by_name.get(name, {}).get("threshold")
-        if threshold is not None:
-            layout["shapes"].append(_level(threshold, x, y))
-    return {"data": traces, "layout": layout}
+    layout["margin"] = {"l": 8, "r": 8, "t": 34, "b": 30}
+    layout["title"] = {
+        "text": f"<b>{label(rows[0]['metric'], 34)}</b>",
+        "font": {"size": 14, "color": "$ink"},
+        "x": 0.02,
+        "y": 0.97,
+        "yanchor": "top",
+    }
+    layout["xaxis"] |= {"rangemode": "tozero", "title": _small_title("labels")}
+    layout["yaxis"] |= {"tickformat": ".2~f"}
+    if threshold is not None:
+        line = {"color": "$ink", "width": 1.2, "dash": "dot"}
+        across = {"xref": "x domain", "yref": "y", "x0": 0, "x1": 1, "y0": threshold, "y1": threshold}
+        layout["shapes"] = [{"type": "line", "line": line, **across}]
+    return {"data": _band_and_line(points), "layout": layout}
 
 
-def _panel(points: Sequence[Plain], x: str, y: str) -> list[Plain]:
+def _small_title(text: str) -> Plain:
+    return {"text": text, "standoff": 4, "font": {"size": 12, "color": "$muted"}}
+
+
+def _band_and_line(points: Sequence[Plain]) -> list[Plain]:
     labels, values = [row["labels"] for row in points], [row["value"] for row in points]
     banded = [row for row in points if row["low"] is not None]
     round_trip = [row["labels"] for row in banded] + [row["labels"] for row in reversed(banded)]
@@ -150,8 +149,6 @@ def _panel(points: Sequence[Plain], x: str, y: str) -> list[Plain]:
         "line": {"width": 0},
         "mode": "lines",
         "hoverinfo": "skip",
-        "xaxis": x,
-        "yaxis": y,
     }
     line = {
         "type": "scatter",
@@ -162,29 +159,8 @@ def _panel(points: Sequence[Plain], x: str, y: str) -> list[Plain]:
         "marker": {"size": 5, "color": "$accent"},
         "customdata": [[bounds_text(row)] for row in points],
         "hovertemplate": "%{x} labels: %{y:.4f} %{customdata[0]}<extra></extra>",
-        "xaxis": x,
-        "yaxis": y,
     }
     return [band, line] if banded else [line]
-
-
-def _title(text: str, left: float, top: float) -> Plain:
-    place = {"x": left, "y": top, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
-    return {"text": f"<b>{text}</b>", "showarrow": False, "yshift": 6, "font": {"size": 13, "color": "$ink"}, **place}
-
-
-def _level(threshold: float, x: str, y: str) -> Plain:
-    line = {"color": "$ink", "width": 1.2, "dash": "dot"}
-    return {
-        "type": "line",
-        "xref": f"{x} domain",
-        "yref": y,
-        "x0": 0,
-        "x1": 1,
-        "y0": threshold,
-        "y1": threshold,
-        "line": line,
-    }
 
 
 def _layout(height: int) -> Plain:

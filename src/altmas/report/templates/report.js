@@ -21,6 +21,8 @@
   }
 
   draw();
+  const resized = new ResizeObserver((all) => all.forEach((one) => Plotly.Plots.resize(one.target)));
+  Object.keys(figures).forEach((name) => resized.observe(document.getElementById("figure-" + name)));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   window.addEventListener("beforeprint", draw);
   window.addEventListener("afterprint", draw);

@@ -8,6 +8,7 @@ from altmas.metrics import Metric
 from altmas.plan import Plan
 from altmas.pool import Pool
 from altmas.session import Query, Session
+from altmas.simulate import Simulation, simulate
 from altmas.snapshot import Snapshot, Status
 from altmas.stopping import Decision, Forecast
 
@@ -25,9 +26,11 @@ __all__ = [
     "Pool",
     "Query",
     "Session",
+    "Simulation",
     "Snapshot",
     "Status",
     "__version__",
     "errors",
     "methods",
+    "simulate",
 ]

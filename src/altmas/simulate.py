@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from altmas.errors import FileError, PlanError
 from altmas.history import History
@@ -88,6 +86,8 @@ def simulate(
 
     Raises PlanError, UnknownLabel, MetricError or MethodError before anything runs.
     """
+    import joblib  # here, because nobody who only labels needs it
+
     task = Task(pool, metric_set(metrics, pool), confidence, seed)
     labels = truth_codes(pool, truth)
     steps = _steps(budgets, repeats, batch, len(pool))
@@ -128,6 +128,8 @@ def _steps(budgets: Sequence[int], repeats: int, batch: int, n_points: int) -> l
 
 def _run(method: Method, task: Task, truth: NDArray[np.int64], steps: list[int], batch: int, repeat: int) -> list[Row]:
     """One run of one method: the estimates at each number of labels."""
+    from threadpoolctl import threadpool_limits
+
     task = Task(task.pool, task.metrics, task.confidence, _seed(task.seed, repeat))
     exact = truth_values(task.pool, truth, task.metrics)
     rows: list[Row] = []

@@ -28,11 +28,15 @@ Array = NDArray[Any]
 
 
 class Solution(NamedTuple):
-    """table (C, C) of the points inside, cells may be signed; variance of the metric; draws it rests on."""
+    """table (C, C) of the points inside, cells may be signed; variance of the metric; draws it rests on.
+
+    worth  how many equal terms the variance is worth: (sum of terms)^2 / (sum of their squares)
+    """
 
     table: Array
     variance: float
     draws: int
+    worth: float = 0.0
 
 
 Solve = Callable[[Metric, Array], Solution]
@@ -54,7 +58,7 @@ def self_normalised_variance(weights: Array, phi: Array) -> float:
 
 def effective_sample_size(weights: Array) -> float:
     """(sum w)^2 / sum w^2: how many equal weights these are worth."""
-    return float(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0.0
+    return float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else 0.0
 
 
 # ---------------------------------------------------------------- weighted labels
@@ -95,7 +99,8 @@ class WeightedSample:
         moves = metric.gradient(table)[a, y]
         centre = float((self.weights * moves)[here].sum()) / total
         residual = np.where(here, moves - centre, 0.0)
-        return Solution(table, scale**2 * self.variance(residual), int(here.sum()))
+        worth = effective_sample_size((self.weights * residual) ** 2)
+        return Solution(table, scale**2 * self.variance(residual), int(here.sum()), worth)
 
 
 def volunteered_mask(history: History) -> NDArray[np.bool_]:
@@ -150,8 +155,9 @@ def _one(task: "Task", history: History, metric: Metric, solve: Solve) -> Estima
         return Estimate(metric.name, value, *metric.bounds, task.confidence, labels, 0.0, "fixed-n", note)
     drawn = labels - int((inside & volunteered_mask(history)).sum())
     size = int(inside.sum()) - (labels - drawn)
-    variance = smoothed_variance(metric, pool.predictions[inside], found, drawn, size, normal_quantile(task.confidence))
-    quantile = student_quantile(task.confidence, max(found.draws - 1, 1))
+    z = normal_quantile(task.confidence)
+    variance = smoothed_variance(metric, pool.predictions[inside], found, drawn, size, z)
+    quantile = student_quantile(task.confidence, min(found.worth + z**2, max(found.draws - 1, 1)))
     low, high = bounded_interval(value, variance, metric.bounds, quantile)
     worth = _worth(metric, found, size)
     low, high = min(low, value), max(high, value)

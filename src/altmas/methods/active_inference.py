@@ -12,7 +12,7 @@ from altmas.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
 from altmas.proxy import phi_moments, proxy_of
-from altmas.weighted_sample import Solution, estimates_of, positive, volunteered_mask
+from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, positive, volunteered_mask
 
 Array = NDArray[Any]
 PROPOSE = 17
@@ -202,8 +202,9 @@ def solution(
     z, f = _moves(task, history, batches, slope, inside, inside & ~volunteered)
     moves = z + power * f - (slope * (plain + power * shift)).sum()
     m = len(moves)
-    variance = float((weight * moves**2).sum()) * m / max(m - 1, 1)
-    return Solution(table, variance, draws), power
+    squares = weight * moves**2
+    variance = float(squares.sum()) * m / max(m - 1, 1)
+    return Solution(table, variance, draws, effective_sample_size(squares)), power
 
 
 def _plain_table(task: Task, history: History, batches: Batches, inside: Array) -> Array:

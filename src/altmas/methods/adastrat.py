@@ -39,6 +39,7 @@ class AdaStrat:
         scores=True,
         interval="fixed-n",
         metrics=KINDS,
+        one_class=True,
         biased=True,
         after="Sabharwal et al. 2018, Adaptive stratified sampling for precision-recall estimation",
     )

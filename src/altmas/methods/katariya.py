@@ -33,17 +33,22 @@ class Katariya:
     """Buckets of learned hash bits in which the model is about equally often right; Neyman allocation among them.
 
     After Katariya, Iyer and Sarawagi (2012), whose objective and schedule are reconstructed here. Labels are weighted
-    by the inverse of the inclusion probability that they have gathered over all batches (C14), so relearned buckets do
-    not bias the estimate by themselves; it is still slightly biased, as buckets and allocation follow the same labels.
+    by the inverse of the inclusion probability that they have gathered over all batches (C14). Labels never choose the
+    buckets they are averaged in: the pool is halved once, and the bits that one half's labels teach sort the other
+    half. Without this, accuracy was overstated by 4 points at 150 labels. The estimate is still slightly biased, since
+    the allocation follows the labels.
 
     start   uniform labels before the first bits are learned
     bits    at most this many, and no more than log2(labels / 10)
     growth  bits are learned anew once there are this many times the labels
+    proportional  share of the allocation that is left proportional; pure Neyman overstated accuracy by 1.6 points at
+                  150 labels, half of it by 0.6
     """
 
     start: int = 50
     bits: int = 4
     growth: float = 1.5
+    proportional: float = 0.5
 
     name = "katariya"
     needs = Needs(
@@ -54,15 +59,15 @@ class Katariya:
     )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
-        inputs = hash_inputs(task.pool)
-        planes, learned_at = self._planes(task, history, inputs)
-        buckets = buckets_of(inputs, planes)
-        count = 2 ** len(planes)
+        inputs, half = hash_inputs(task.pool), half_of(len(task.pool), task.seed)
+        planes, learned_at = self._planes(task, history, inputs, half)
+        buckets, count = crossed_buckets(inputs, half, planes), 2 * 2 ** planes.shape[1]
         open_points = np.flatnonzero(history.open)
         room = stratum_counts(buckets, open_points, count)
         sizes = np.bincount(buckets[~volunteered_mask(history)], minlength=count)
         have = stratum_counts(buckets, drawn_rows(history), count)
-        spreads = bucket_spreads(task, history, inclusion_of(history, inputs), buckets, count)
+        spreads = bucket_spreads(task, history, inclusion_of(history, inputs, half), buckets, count)
+        spreads = (1 - self.proportional) * spreads + self.proportional * spreads.mean()
         target = allocation(int(have.sum()) + n, sizes, "neyman", spreads)
         counts = next_counts(target, have, n, room)
         indices, chances = draw_in_strata(buckets, counts, open_points, history.rng(task.seed, PROPOSE))
@@ -70,9 +75,9 @@ class Katariya:
         record = {"planes": planes, "share": share, "learned_at": np.array([learned_at])}
         return Batch(indices, chances, record, labels_before=len(history.labels))
 
-    def _planes(self, task: Task, history: History, inputs: Array) -> tuple[Array, int]:
-        """The planes in force and the number of labels they were learned from: those of the last batch, or new ones."""
-        planes, learned_at = np.zeros((0, inputs.shape[1])), 0
+    def _planes(self, task: Task, history: History, inputs: Array, half: Array) -> tuple[Array, int]:
+        """(2, r, d) planes in force and the number of labels they were learned from: the last batch's, or new ones."""
+        planes, learned_at = no_planes(inputs), 0
         if history.batches:
             record = history.batches[-1].record
             planes, learned_at = record["planes"], int(record["learned_at"][0])
@@ -80,18 +85,43 @@ class Katariya:
         if len(rows) < max(self.start, self.growth * learned_at):
             return planes, learned_at
         right = (history.known[rows] == task.pool.predictions[rows]).astype(np.float64)
-        weights = 1 / inclusion_of(history, inputs)[rows]
-        bits = min(self.bits, int(np.log2(len(rows) / 10)))
-        return learn_planes(inputs[rows], right, weights / weights.mean(), bits), len(rows)
+        weights = 1 / inclusion_of(history, inputs, half)[rows]
+        found = []
+        for side in (0, 1):
+            mine = half[rows] == side
+            bits = max(0, min(self.bits, int(np.log2(max(mine.sum(), 1) / 10))))
+            scaled = weights[mine] / weights[mine].mean() if mine.any() else weights[mine]
+            found.append(learn_planes(inputs[rows[mine]], right[mine], scaled, bits if mine.any() else 0))
+        new = np.zeros((2, max(map(len, found)), inputs.shape[1]))
+        for side, learned in enumerate(found):
+            new[side, : len(learned)] = learned
+        return new, len(rows)
 
     def estimate(self, task: Task, history: History) -> Estimates:
-        inputs = hash_inputs(task.pool)
-        planes = history.batches[-1].record["planes"] if history.batches else np.zeros((0, inputs.shape[1]))
-        sample = bucket_sample(history, buckets_of(inputs, planes), 2 ** len(planes), inclusion_of(history, inputs))
-        return estimates_of(self.name, task, history, sample.solver(task, history), {"bits": len(planes)})
+        inputs, half = hash_inputs(task.pool), half_of(len(task.pool), task.seed)
+        planes = history.batches[-1].record["planes"] if history.batches else no_planes(inputs)
+        buckets, count = crossed_buckets(inputs, half, planes), 2 * 2 ** planes.shape[1]
+        sample = bucket_sample(history, buckets, count, inclusion_of(history, inputs, half))
+        return estimates_of(self.name, task, history, sample.solver(task, history), {"bits": planes.shape[1]})
 
 
-def inclusion_of(history: History, inputs: Array) -> Array:
+def half_of(n_points: int, seed: int) -> Array:
+    """(N,) 0 or 1: which half of the pool each point belongs to, fixed by the seed alone."""
+    return np.asarray(np.random.default_rng([seed, 43]).permutation(n_points) % 2)
+
+
+def no_planes(inputs: Array) -> Array:
+    return np.zeros((2, 0, inputs.shape[1]))
+
+
+def crossed_buckets(inputs: Array, half: Array, planes: Array) -> NDArray[np.int64]:
+    """(N,) buckets of both halves, each by the planes that the other half's labels taught."""
+    return np.where(
+        half == 0, buckets_of(inputs, planes[1]), 2 ** planes.shape[1] + buckets_of(inputs, planes[0])
+    ).astype(np.int64)
+
+
+def inclusion_of(history: History, inputs: Array, half: Array) -> Array:
     """(N,) 1 - prod over batches of (1 - share drawn of the point's bucket then)."""
     designs: dict[bytes, tuple[Array, Array]] = {}
     for batch in history.batches:
@@ -100,7 +130,7 @@ def inclusion_of(history: History, inputs: Array) -> Array:
         designs[planes.tobytes()] = planes, missed * (1 - share)
     left = np.ones(len(inputs))
     for planes, missed in designs.values():
-        left *= missed[buckets_of(inputs, planes)]
+        left *= missed[crossed_buckets(inputs, half, planes)]
     return np.maximum(1 - left, 1e-12)
 
 

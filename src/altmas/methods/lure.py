@@ -13,7 +13,7 @@ from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
 from altmas.proxy import proxy_of
 from altmas.weighted import Draws, draws_of
-from altmas.weighted_sample import Solution, estimates_of, positive
+from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, positive
 
 Array = NDArray[Any]
 PROPOSE = 15
@@ -75,5 +75,6 @@ def plain_lure(task: Task, history: History, draws: Draws, metric: Metric, insid
     loss = np.where(wrong, slope[a, y] - slope[a, a], 0.0)
     mean = float((draws.weights * loss).mean())
     terms = loss * draws.tilt * (draws.open - draws.place + 1) + np.cumsum(loss) - loss - draws.open * mean
-    variance = float(((draws.steps * terms) ** 2).sum()) * m / max(m - 1, 1)
-    return Solution(table, variance, int(here.sum()))
+    squares = (draws.steps * terms) ** 2
+    variance = float(squares.sum()) * m / max(m - 1, 1)
+    return Solution(table, variance, int(here.sum()), effective_sample_size(squares))

@@ -29,9 +29,9 @@ PROPOSE = 18
 class Paula:
     """Every label of the top ranks, the same number from each block of geometrically growing ranks below.
 
-    After Sabharwal and Sedghi (2017), whose block sampling is reconstructed here. The first metric decides what points
-    are ranked by; `info["curve"]` holds precision along that ranking with its band. Metrics are stratified estimates
-    with the blocks as strata, fixed before any label, so totals are unbiased.
+    After Sabharwal and Sedghi (2017), whose block sampling is reconstructed here. All metrics must share a ranking:
+    accuracy, or precision and recall of one class. `info["curve"]` holds precision along it with its band. Metrics are
+    stratified estimates with the blocks as strata, fixed before any label, so totals are unbiased.
 
     head      ranks at the top that are all labelled
     ratio     epsilon: each block ends at (1 + ratio) times the rank at which it starts
@@ -47,6 +47,7 @@ class Paula:
         scores=True,
         interval="fixed-n",
         metrics=KINDS,
+        one_class=True,
         after="Sabharwal and Sedghi 2017, How good are my predictions?",
     )
 

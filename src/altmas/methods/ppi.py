@@ -14,7 +14,7 @@ from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
 from altmas.proxy import learned, score_belief
 from altmas.strata import labelled_draws
-from altmas.weighted_sample import Solution, estimates_of, positive, volunteered_mask
+from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, positive, volunteered_mask
 
 Array = NDArray[Any]
 PROPOSE = 16
@@ -86,8 +86,7 @@ def powered(
     sampled = table + table_of(a, y, n_classes) * (size / n)
     if belief is None:
         slope = metric.gradient(sampled)
-        _, variance = powered_mean(slope[a, y], np.zeros(n), 0.0, size, 0.0)
-        return Solution(sampled, size**2 * variance, n), 0.0
+        return Solution(sampled, *_spread(slope[a, y], size)), 0.0
     believed = belief.rows(rows)
     on_sample = np.zeros_like(table)
     np.add.at(on_sample, a, believed * (size / n))
@@ -96,5 +95,10 @@ def powered(
     power = power_of(slope[a, y], (believed * slope[a]).sum(1))
     final = sampled + power * shift
     slope = metric.gradient(positive(final))
-    _, variance = powered_mean(slope[a, y], (believed * slope[a]).sum(1), 0.0, size, power)
-    return Solution(final, size**2 * variance, n), power
+    return Solution(final, *_spread(slope[a, y] - power * (believed * slope[a]).sum(1), size)), power
+
+
+def _spread(rest: Array, size: int) -> tuple[float, int, float]:
+    """(variance of the total, n, worth) of n uniform draws Z - lambda f from a pool of this size."""
+    _, variance = powered_mean(rest, np.zeros(len(rest)), 0.0, size, 0.0)
+    return size**2 * variance, len(rest), effective_sample_size((rest - rest.mean()) ** 2)

@@ -79,7 +79,15 @@ def test_slices_come_with_their_number_of_points(tmp_path):
     assert found["points"] == {"A": 60, "B": 60}
     assert [one["metric"] for one in found["estimates"]] == ["accuracy@scanner=A", "accuracy@scanner=B"]
     assert "scanner: A 60 points, B 60 points" in run("estimate", path, "--by", "scanner").out
+    assert found["insufficient"] == []
     assert run("estimate", path, "--by", "scaner").err.endswith("did you mean 'scanner'?\n")
+
+
+def test_a_slice_with_few_labels_is_called_insufficient(tmp_path):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, 8)
+    assert run("estimate", path, "--by", "scanner").out.count("insufficient") == 2
+    assert len(json.loads(run("estimate", path, "--by", "scanner", "--json").out)["insufficient"]) == 2
 
 
 @pytest.mark.parametrize("claim, code", [("accuracy > 0.3", 0), ("accuracy >= 99%", 1), ("accuracy > 0.7", 3)])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from altmas.methods import METHODS
 from cli_world import environment
 
 ROOT = Path(__file__).parent.parent
@@ -99,3 +100,14 @@ def test_the_blocks_of_a_page_run_as_written(page, tutorial):
     """They go on where the tutorial ends: its files are there."""
     for kind, text in blocks(page):
         run_block(kind, text, tutorial[0])
+
+
+def test_every_method_stands_in_the_table_with_what_it_needs():
+    rows = re.findall(r"^\| `([\w-]+)` \| (\S+) \| (yes|no) \| (yes|no) \|", (DOCS / "choosing.md").read_text(), re.M)
+    stated = {name: (needs, interval, biased) for name, needs, interval, biased in rows}
+    for name, make in METHODS.items():
+        needs = make().needs
+        wanted = "either" if needs.either else "features" if needs.features else "scores" if needs.scores else "–"
+        answers = ["yes" if one else "no" for one in (needs.interval != "none", needs.biased)]
+        assert stated.pop(name) == (wanted, *answers)
+    assert not stated

@@ -69,7 +69,10 @@ class Verdict:
         if self.estimate.interval == "none":
             return "the session's method gives no interval, so nothing can be shown or refuted"
         if self.estimate.interval == "fixed-n" and self.answer != "undecided":
-            return "this interval is for one look at a number of labels fixed beforehand, not for looking repeatedly"
+            return (
+                "this interval is for one look at a number of labels fixed beforehand; method assured with a target or "
+                "a threshold gives one that holds at every look"
+            )
         if self.estimate.interval == "credible" and self.answer != "undecided":
             return "this interval is a belief of the method's model, without a guarantee"
         return ""

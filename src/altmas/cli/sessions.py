@@ -104,11 +104,14 @@ def init(
         instructions=instructions,
         definitions=opt.pairs("--definition", definitions, last=False),
     )
-    inferred = ", as predicted; give --class for others" if pool.classes_inferred else ""
     names = ", ".join(map(str, pool.classes[:8])) + (", ..." if len(pool.classes) > 8 else "")
-    show.say(f"{session}: {len(pool):,} points, {len(pool.classes)} classes ({names}{inferred})")
+    show.say(f"{session}: {len(pool):,} points, {len(pool.classes)} classes ({names})")
     limit = f"up to {budget:,} labels" if budget else "no budget set"
-    show.say(f"{', '.join(one.name for one in made.task.metrics[:6])}: method {made.method.name}, {limit}")
+    aims = [one.name for one in made.task.metrics]
+    listed = ", ".join(aims[:4]) + (f" and {len(aims) - 4} more metrics" if len(aims) > 4 else "")
+    show.say(f"{listed}: method {made.method.name}, {limit}")
+    if pool.classes_inferred:
+        show.hint("the classes are those that are predicted; if a label can be another one, name each with --class")
     show.hint(f"next: altmas label {session}")
 
 
@@ -232,16 +235,23 @@ def estimate(
     """Every metric with its interval. "worth": how many labels of a plain random sample would tell as much."""
     with opened(session) as one, show.working("estimating"):
         found = one.estimate(by)
-        sizes = {value: int((one.pool.slices[by] == value).sum()) for value in set(one.pool.slices[by])} if by else {}
+        column = one.pool.slices[by].tolist() if by else []
+    points = {value: column.count(value) for value in sorted(set(column))}
+    floor = _floor() if by else 0
     if json:
-        plain = found.to_dict()
-        if by:
-            plain["points"] = {str(value): count for value, count in sorted(sizes.items())}
-        show.as_json(plain)
+        few = [one.metric for one in found if one.labels < floor]
+        show.as_json({**found.to_dict(), **({"points": points, "insufficient": few} if by else {})})
         return
     if by:
-        show.say(f"{by}: " + ", ".join(f"{value} {count:,} points" for value, count in sorted(sizes.items())))
-    show.estimates(found)
+        show.say(f"{by}: " + ", ".join(f"{value} {show.counted(count, 'point')}" for value, count in points.items()))
+    show.estimates(found, floor)
+
+
+def _floor() -> int:
+    """Labels below which a slice is called insufficient, as in the report."""
+    from altmas.report.content import FLOOR
+
+    return FLOOR
 
 
 @command("check", READ, 'altmas check xray.altmas "recall[pneumonia] >= 0.90"', 'altmas check xray.altmas "error < 5%"')

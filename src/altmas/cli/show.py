@@ -120,25 +120,25 @@ def bounds(one: "Estimate") -> str:
     return "-" if math.isnan(one.low) else f"[{one.low:.4f}, {one.high:.4f}]"
 
 
-def estimates(found: Sequence["Estimate"]) -> None:
-    """Every metric with its interval and what the labels are worth."""
+def estimates(found: Sequence["Estimate"], floor: int = 0) -> None:
+    """Every metric with its interval and what the labels are worth; no number from fewer than `floor` labels."""
     if not found:
         return
     level = f"{found[0].confidence * 100:g} % interval"
-    rows = [
-        (
-            one.metric,
-            "undefined" if math.isnan(one.value) else f"{one.value:.4f}",
-            bounds(one),
-            number(one.half_width, 3),
-            str(one.labels),
-            number(one.effective_labels, 0),
-            " ".join(filter(None, [one.interval if one.interval != "none" else "no interval", one.note])),
-        )
-        for one in found
-    ]
     columns = ("metric", "estimate", level, "±", "labels", "worth", "kind")
+    rows = [_few(one) if one.labels < floor else _estimate(one) for one in found]
     table(columns, rows, right=("estimate", "±", "labels", "worth"))
+
+
+def _estimate(one: "Estimate") -> tuple[str, ...]:
+    value = "undefined" if math.isnan(one.value) else f"{one.value:.4f}"
+    kind = " ".join(filter(None, [one.interval if one.interval != "none" else "no interval", one.note]))
+    worth = number(one.effective_labels, 0)
+    return one.metric, value, bounds(one), number(one.half_width, 3), str(one.labels), worth, kind
+
+
+def _few(one: "Estimate") -> tuple[str, ...]:
+    return one.metric, "insufficient", "-", "-", str(one.labels), "-", "too few labels"
 
 
 @contextmanager

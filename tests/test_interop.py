@@ -155,6 +155,15 @@ def test_columns_of_an_item_never_hide_the_column_to_fill_in(tmp_path):
     assert row["id"] in IDS
 
 
+def test_texts_that_a_spreadsheet_would_compute_are_shown_instead(tmp_path):
+    session = make_session(items=["=1+1", "@sum(a1)", "-3 degrees", "plain"] * 3)
+    export_items(session, tmp_path / "next.csv", 12)
+    rows = csv.DictReader(io.StringIO((tmp_path / "next.csv").read_text("utf-8-sig"), newline=""))
+    shown = {row["id"]: row["text"] for row in rows}
+    assert set(shown) == set(IDS)
+    assert set(shown.values()) == {"'=1+1", "'@sum(a1)", "'-3 degrees", "plain"}
+
+
 # ---------------------------------------------------------------- Label Studio
 
 

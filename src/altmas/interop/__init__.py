@@ -67,6 +67,10 @@ def export_items(
         config = label_studio.write_tasks(place, session.pool, rows, session.plan, blind=blind)
     else:
         written, columns = _item_rows(session, rows, blind=blind)
+        if kind == "csv":
+            written = [
+                {name: value if name == "id" else no_formula(value) for name, value in row.items()} for row in written
+            ]
         plain.write_rows(place, kind, written, columns)
     return ExportResult(place, kind, len(rows), config)
 
@@ -119,6 +123,12 @@ def format_of(path: Path, format: str | None, *, reading: bool) -> str:
 def _sniffed(content: bytes) -> str:
     head = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     return "parquet" if content[:4] == b"PAR1" else {b"[": "label-studio", b"{": "jsonl"}.get(head, "csv")
+
+
+def no_formula(value: Any) -> Any:
+    """A text as a spreadsheet shows it instead of computing it: what is shown is never read back, so it may change."""
+    risky = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
+    return f"'{value}" if risky else value
 
 
 def _item_rows(session: "Session", rows: list[int], *, blind: bool) -> tuple[list[dict[str, Any]], list[str]]:

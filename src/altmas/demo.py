@@ -19,7 +19,7 @@ from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.session import Session
 
-BUDGET, BATCH = 150, 10
+BUDGET, BATCH = 150, 15
 METRICS = ("accuracy", "recall[8]", "precision[8]")
 COMPARED = ("assured", "altmas", "bald", "tradition")
 

@@ -66,14 +66,14 @@ def _next(session: Path, report: Path) -> None:
 
     with opened(session) as one, show.working("writing the report"):
         one.report(report)
-    show.say(
-        f"\nWritten: {session} (every label and how it was chosen) and {report} (open it in a browser).\nTry next:"
-    )
+    show.say("")
+    show.paragraph(f"Written: {session} (every label, and how it was chosen) and {report} (open it in a browser).")
+    show.say("Try next:")
     tries = {
-        f"altmas estimate {session}": "the same numbers again, from the file",
-        f'altmas check {session} "recall[8] >= 0.6"': "shown, refuted or undecided, by exit code",
+        f"altmas estimate {session}": "the same from the file",
+        f'altmas check {session} "recall[8] >= 0.6"': "shown or refuted?",
         f"altmas doctor {session}": "is the file sound?",
-        "altmas init --help": "with your own predictions",
+        "altmas init --help": "your own predictions",
     }
     width = max(map(len, tries))
     for line, meaning in tries.items():

@@ -214,6 +214,7 @@ def test_the_labelling_config_names_every_class_exactly(tmp_path):
     [
         ("images/a.png", ["Image"], {"image"}),
         (np.zeros((4, 5), np.uint8), ["Image"], {"image"}),
+        ({"bytes": b"\xff\xd8\xff rest of a JPEG", "path": None}, ["Image"], {"image"}),
         ({"age": 3, "scan": "a.png"}, ["Image", "Table"], {"image", "row"}),
         ({"age": 3, "sex": "f"}, ["Table"], {"row"}),
         ("a sentence", ["Text"], {"text"}),

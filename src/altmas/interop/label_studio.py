@@ -74,7 +74,7 @@ def shown_data(pool: Pool, row: int) -> dict[str, Any]:
 
 def address_of(picture: Any, pool: Pool, row: int) -> str:
     """Paths and addresses as they are; pictures in memory as data: addresses."""
-    from altmas.web.images import NoImage, pixels_of, png
+    from altmas.web.images import NoImage, media_type, pixels_of, png
 
     if isinstance(picture, Mapping):
         picture = picture["bytes"] if picture.get("bytes") is not None else picture["path"]
@@ -84,7 +84,7 @@ def address_of(picture: Any, pool: Pool, row: int) -> str:
         content = picture if isinstance(picture, bytes) else png(pixels_of(picture))
     except NoImage as cause:
         raise FileError(f"point {pool.ids[row]!r}: {cause}; nothing was written") from cause
-    return "data:image/png;base64," + base64.b64encode(content).decode()
+    return f"data:{media_type(content[:16])};base64,{base64.b64encode(content).decode()}"
 
 
 def _json(value: Any) -> Any:

@@ -19,7 +19,7 @@ from altmas.web.desk import HAND, LOW
 from altmas.web.images import NoImage, image_bytes, pixels_of, png
 from altmas.web.items import folder_of, parts_of
 from altmas.web.keys import COMMANDS, class_keys
-from altmas.web.supply import READY
+from altmas.web.supply import FIRST, READY
 from session_world import create, pool
 from web_world import Page, eventually, paged
 
@@ -373,22 +373,21 @@ def test_labelling_never_waits_for_a_fit() -> None:
 
 def test_a_method_that_fails_is_told_and_what_is_ready_can_be_labelled() -> None:
     with paged(create(budget=60, method=Broken())) as page:
-        for _ in range(12):
+        for _ in range(22):
             assert page.vote(page.handles()[0], 1).status_code == 200
         eventually(lambda: "no luck" in page.next()["header"]["supply"]["problem"])
 
 
 def test_the_supply_grows_with_the_pace_and_the_length_of_a_fit() -> None:
-    supply = paged_supply(create())
+    session = create()
+    supply = Page(session).app.state.supply
+    assert supply.wanted() == FIRST
+    session.tell("p0", "cat")
     assert supply.wanted() == 2 * READY
     supply._fit_seconds = 10.0
     for _ in range(60):  # two labels a second
         supply.told()
     assert supply.wanted() == 2 * READY + 30
-
-
-def paged_supply(session: altmas.Session) -> Any:
-    return Page(session).app.state.supply
 
 
 def test_votes_from_many_threads_are_each_recorded_once() -> None:

@@ -16,6 +16,9 @@ log = logging.getLogger("altmas")
 READY = 10
 """Points that wait for whoever comes next, besides those that people have on their screens."""
 
+FIRST = 3 * READY
+"""Drawn before the first label: there is nothing to learn from yet, and how long a fit takes is not known."""
+
 MOST = 200
 """More than this is never drawn ahead: the later a point is chosen, the more its choice knows."""
 
@@ -76,6 +79,8 @@ class Supply:
 
     def wanted(self) -> int:
         """Points to have ready after a fit: what people label while the next one runs, with half as much to spare."""
+        if not self.session.history.labels:
+            return FIRST
         now = time.monotonic()
         recent = sum(now - at < PACE_SECONDS for at in self._told)
         used = self._fit_seconds * recent / PACE_SECONDS

@@ -2,7 +2,8 @@
 
 import { byId, el } from "./dom.js";
 
-const FEW = 12;
+const FEW = 6; // more than these stand side by side
+const SEARCHED = 12; // and more than these can be searched
 
 export class Choices {
   constructor(classes, chosen) {
@@ -23,7 +24,7 @@ export class Choices {
   }
 
   listen(chosen) {
-    byId("search-box").hidden = this.classes.length <= FEW;
+    byId("search-box").hidden = this.classes.length <= SEARCHED;
     this.search.addEventListener("input", () => this.filter());
     this.search.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && this.found.length && this.search.value.trim()) {

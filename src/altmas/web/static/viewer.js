@@ -3,6 +3,7 @@
 import { fetchImage } from "./api.js";
 import { el } from "./dom.js";
 
+const LARGEST = 12;
 const tone = { brightness: 100, contrast: 100 }; // kept from item to item: it belongs to the screen and the room
 
 /** Begin to load the images of an item, so that they are there when it is shown. */
@@ -113,7 +114,8 @@ class Picture {
 
   fit() {
     const { clientWidth: width, clientHeight: height } = this.stage;
-    const scale = Math.min(width / this.image.naturalWidth, height / this.image.naturalHeight) * 0.96;
+    const whole = Math.min(width / this.image.naturalWidth, height / this.image.naturalHeight) * 0.96;
+    const scale = Math.min(whole, LARGEST); // tiny images are harder to recognise when they are huge
     this.fitted = scale;
     this.view = {
       scale,

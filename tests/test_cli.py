@@ -193,7 +193,7 @@ BAD = {
     "unknown method": (("--method", "traditoin"), "did you mean 'tradition'"),
     "unknown class among the predictions": (("--class", "cat", "--class", "dog"), "not one of the classes"),
     "features that are no numbers": (("--features", "text"), "not a number"),
-    "a feature file and a column": (("--features", "emb.npy", "--features", "x1"), "not emb.npy, x1"),
+    "a feature file that is not there": (("--features", "emb.npy", "--features", "x1"), "emb.npy does not exist"),
     "scores that do not sum to 1": (("--scores", "x1", "--scores", "x2", "--scores", "x2"), "not probabilities"),
     "scores of too few classes": (("--scores", "x1", "--scores", "x2"), "2 columns"),
     "ids that repeat": (("--id", "scanner"), "ids must be unique"),

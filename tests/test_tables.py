@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from altmas.errors import PoolError
 from altmas.items import LazyItems
 from altmas.pool import Pool
 from altmas.tables import column_of, pool_from_source, pool_from_table
@@ -315,3 +316,15 @@ def test_a_column_can_be_shown_and_be_a_feature(tmp_path):
     assert pool.features is not None and pool.features.ravel().tolist() == [1.5, 2.0]
     assert pool.items is not None and pool.items[0] == {"size": "1.50"}
     assert pool.slices["size"].tolist() == ["1.50", "2"]
+
+
+def test_features_may_come_from_files_and_columns_together(tmp_path):
+    path = tmp_path / "mixed.csv"
+    path.write_text("age,p\n40,a\n50,b\n")
+    np.save(tmp_path / "emb.npy", np.arange(4.0).reshape(2, 2))
+    pool = Pool.from_table(path, prediction="p", features=[str(tmp_path / "emb.npy"), "age"])
+    assert pool.features is not None and pool.features.tolist() == [[0, 1, 40], [2, 3, 50]]
+    assert pool.source is not None and pool_from_source(pool.source).fingerprint == pool.fingerprint
+    np.save(tmp_path / "long.npy", np.zeros((3, 1)))
+    with pytest.raises(PoolError, match="different numbers of rows"):
+        Pool.from_table(path, prediction="p", features=["age", str(tmp_path / "long.npy")])

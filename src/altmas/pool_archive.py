@@ -74,7 +74,9 @@ def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) 
 
 
 def _moved(value: Any, home: str, here: Path) -> Any:
-    """A path seen from `home` as the same path seen from `here`; anything else as it is."""
+    """A path seen from `home` as the same path seen from `here`, also in a list; anything else as it is."""
+    if isinstance(value, list):
+        return [_moved(one, home, here) for one in value]
     if not (isinstance(value, str) and os.path.isabs(value)):
         return value
     return os.path.normpath(here / os.path.relpath(value, home))

@@ -18,7 +18,7 @@ from altmas.naming import Name, names_of
 from altmas.pool import Pool
 
 Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None
-"""Where numbers come from: column names, one column of lists, a .npy file, or an array."""
+"""Where numbers come from: column names and .npy files, one column of lists, or an array."""
 
 
 def pool_from_table(
@@ -35,7 +35,7 @@ def pool_from_table(
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
     prediction, id    columns
-    features, scores  columns of numbers, one column of equally long lists, a .npy file aligned by row, or an array
+    features, scores  columns of numbers and .npy files aligned by row, one column of equally long lists, or an array
     slices            columns that divide the pool
     show              one column (items are its values) or several (items are dicts)
     classes           the class list; by default the names of a Hugging Face ClassLabel, else what is seen
@@ -89,13 +89,15 @@ def column_of(table: Any, name: str) -> NDArray[Any]:
 
 
 def _origin(given: Any) -> Any:
-    """None, a Path, a tuple of column names, or an array."""
+    """None, a Path, a tuple of column names and Paths, or an array."""
     if hasattr(given, "tolist") and np.ndim(given) == 1:
         given = given.tolist()
     if isinstance(given, list | tuple) and all(isinstance(one, str) for one in given):
         given = given[0] if len(given) == 1 else tuple(given) or None
     if isinstance(given, os.PathLike) or (isinstance(given, str) and _is_file_name(given)):
         return existing(given)
+    if isinstance(given, tuple) and all(isinstance(one, str) for one in given):
+        return tuple(existing(one) if _is_file_name(one) else one for one in given)
     return (given,) if isinstance(given, str) else given
 
 
@@ -105,18 +107,37 @@ def _is_file_name(text: str) -> bool:
 
 def _named(origin: Any) -> tuple[str, ...]:
     """The columns that numbers come from, if they come from columns."""
-    return origin if isinstance(origin, tuple) and all(isinstance(one, str) for one in origin) else ()
+    return tuple(one for one in origin if isinstance(one, str)) if _listed(origin) else ()
+
+
+def _listed(origin: Any) -> bool:
+    return isinstance(origin, tuple) and all(isinstance(one, str | Path) for one in origin)
 
 
 def _matrix(columns: Columns, origin: Any) -> Any:
     if isinstance(origin, Path):
         return read_matrix(origin)
-    return columns.matrix(_named(origin)) if _named(origin) else origin
+    if not _listed(origin):
+        return origin
+    if len(_named(origin)) == len(origin):
+        return columns.matrix(origin)
+    return _side_by_side(
+        [read_matrix(one) if isinstance(one, Path) else columns.matrix([one]) for one in origin], origin
+    )
+
+
+def _side_by_side(parts: list[NDArray[Any]], origin: tuple[str | Path, ...]) -> NDArray[np.float32]:
+    """(N, all columns) of files and columns together, as float32."""
+    lengths = {len(one) for one in parts}
+    if len(lengths) > 1:
+        told = ", ".join(f"{one} {len(part)}" for one, part in zip(origin, parts, strict=True))
+        raise PoolError(f"features come from files and columns with different numbers of rows: {told}")
+    return np.hstack([np.asarray(one, np.float32).reshape(len(one), -1) for one in parts])
 
 
 def _stored(origin: Any) -> str | list[str] | None:
     """An origin as JSON, or None for one that lives in memory."""
-    return str(origin) if isinstance(origin, Path) else list(_named(origin)) or None
+    return str(origin) if isinstance(origin, Path) else [str(one) for one in origin] if _listed(origin) else None
 
 
 def _placed(sentence: str, where: str, roles: Mapping[str, Any]) -> str:

@@ -71,7 +71,7 @@ def _next(session: Path, report: Path) -> None:
     show.say("Try next:")
     tries = {
         f"altmas estimate {session}": "the same from the file",
-        f'altmas check {session} "recall[8] >= 0.6"': "shown or refuted?",
+        f'altmas check {session} "recall[8] >= 0.6"': "shown, refuted, undecided?",
         f"altmas doctor {session}": "is the file sound?",
         "altmas init --help": "your own predictions",
     }

@@ -131,19 +131,12 @@ def pool_of(
         data,
         prediction=prediction,
         id=id,
-        features=_one_file_or_columns("--features", features or []),
-        scores=_one_file_or_columns("--scores", scores or []),
+        features=features or None,
+        scores=scores or None,
         slices=slices or (),
         show=(show[0] if len(show) == 1 else show) if show else None,
         classes=classes or None,
     )
-
-
-def _one_file_or_columns(option: str, given: Sequence[str]) -> str | list[str] | None:
-    files = [one for one in given if one.endswith(".npy")]
-    if files and len(given) > 1:
-        raise PlanError(f"{option}: give one .npy file or columns, not {', '.join(given)}; nothing was created")
-    return files[0] if files else list(given) or None
 
 
 def pairs(option: str, given: Sequence[str] | None, *, last: bool = True) -> dict[str, str]:

@@ -6,12 +6,14 @@ from typing import Protocol
 import numpy as np
 
 from altmas.features import Rows
+from altmas.surrogates.bayes_by_backprop import BayesByBackprop
 from altmas.surrogates.ensemble import Ensemble
 from altmas.surrogates.mc_dropout import MCDropout
 from altmas.surrogates.mlp import Array, Floats, Trained, Training
 
 __all__ = [
     "SURROGATES",
+    "BayesByBackprop",
     "Draws",
     "Ensemble",
     "Fitted",
@@ -58,6 +60,7 @@ class Surrogate(Protocol):
 SURROGATES: dict[str, Callable[[float, Training], Surrogate]] = {
     "mc_dropout": lambda dropout, training: MCDropout(dropout, training),
     "ensemble": lambda dropout, training: Ensemble(training=training),
+    "bayes_by_backprop": lambda dropout, training: BayesByBackprop(training),
 }
 """Built-in surrogates by name, made from the dropout share and the training options."""
 

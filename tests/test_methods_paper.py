@@ -363,3 +363,16 @@ def test_memory_mapped_integer_features_work(tmp_path):
     assert isinstance(Features.of(pool).raw, np.memmap)
     estimates = AltMas(**QUICK).estimate(task_on(pool, ["accuracy"]), labelled(truth, 60))
     assert estimates["accuracy"].value > 0.9
+
+
+def test_two_who_ask_for_the_same_round_at_once_share_it(monkeypatch):
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool, truth = world(seed=4)
+    task, history, method = task_on(pool, ["accuracy"]), labelled(truth, 80), AltMas(**QUICK)
+    made = []
+    real = rounds._round
+    monkeypatch.setattr(rounds, "_round", lambda *given: made.append(1) or real(*given))
+    with ThreadPoolExecutor(3) as executor:
+        values = list(executor.map(lambda _: method.estimate(task, history)["accuracy"].value, range(3)))
+    assert len(made) == 1 and len(set(values)) == 1

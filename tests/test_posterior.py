@@ -157,3 +157,28 @@ def test_a_draw_is_one_network_for_the_whole_pool():
     (recall,) = metric_set(["recall[1]"], pool)
     tables = tables_of_labels(np.stack([first, second]), a, 2)
     assert mean_over_draws(recall, tables).value == 0.5
+
+
+def test_looking_from_several_threads_leaves_numpys_own_threads_as_they_were():
+    from threading import Barrier, Thread
+
+    from threadpoolctl import threadpool_info
+
+    def counts():
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    both_inside, looked, before = Barrier(2, timeout=20), [], counts()
+
+    def probabilities(rows):
+        both_inside.wait()
+        looked.append(set(counts()))
+        both_inside.wait()
+        return random_probs(n=rows.stop - rows.start)
+
+    threads = [Thread(target=lambda: list(Posterior(probabilities, np.full(200, -1), 5, 4))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert looked == [{1}, {1}]
+    assert counts() == before

@@ -9,9 +9,10 @@ import platform
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -40,10 +41,8 @@ def in_order(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
 
     Each thread runs numpy's products on itself alone, so results do not depend on how many threads there are.
     """
-    from threadpoolctl import threadpool_limits
-
     workers = threads()
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as executor:
+    with _products_on_one_thread(), ThreadPoolExecutor(workers) as executor:
         running: deque[Future[R]] = deque()
         for item in items:
             running.append(executor.submit(work, item))
@@ -51,6 +50,44 @@ def in_order(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
+
+
+@contextmanager
+def _products_on_one_thread() -> Iterator[None]:
+    """While anybody is inside, numpy's products do not start threads of their own.
+
+    The limit is one for the process, and threadpoolctl obeys only the thread that set it first. So one thread of ours
+    sets it for the first to enter and lifts it for the last to leave; each for itself would lift it too early or never.
+    """
+    global _inside, _limit
+    with _entering:
+        _inside += 1
+        if _inside == 1:
+            _limit = _limiter().submit(_limited).result()
+    try:
+        yield
+    finally:
+        with _entering:
+            _inside -= 1
+            if _inside == 0:
+                _limiter().submit(_limit.close).result()
+
+
+_entering, _inside, _limit = Lock(), 0, ExitStack()
+
+
+def _limited() -> ExitStack:
+    """The limit, set; closing it lifts it."""
+    from threadpoolctl import threadpool_limits
+
+    limit = ExitStack()
+    limit.enter_context(threadpool_limits(limits=1, user_api="blas"))
+    return limit
+
+
+@cache
+def _limiter() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="altmas-limits")
 
 
 @cache

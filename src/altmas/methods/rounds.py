@@ -94,20 +94,18 @@ class Round:
 
 
 _last: WeakKeyDictionary[Pool, tuple[Hashable, Round]] = WeakKeyDictionary()
-_lock = Lock()
+_one_at_a_time = Lock()
+"""A round uses the whole machine: whoever asks for the same one meanwhile waits for it instead of making it twice."""
 
 
 def round_at(task: Task, history: History, settings: Settings) -> Round:
     """The round at these labels; computed once for asking and estimating, whatever was drawn meanwhile."""
     key = (settings, task.seed, task.metrics, tuple(history.labels.items()))
-    with _lock:
+    with _one_at_a_time:
         found = _last.get(task.pool)
-    if found is not None and found[0] == key:
-        return found[1]
-    made = _round(task, history, settings)
-    with _lock:
-        _last[task.pool] = key, made
-    return made
+        if found is None or found[0] != key:
+            found = _last[task.pool] = key, _round(task, history, settings)
+    return found[1]
 
 
 def _round(task: Task, history: History, settings: Settings) -> Round:

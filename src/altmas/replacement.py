@@ -66,7 +66,24 @@ def replayed_draws(history: History) -> tuple[Array, Array]:
 
 
 def replacement_sample(history: History) -> WeightedSample:
-    """The draws with weights 1/q (C2); variance sum (W z)^2, which is (C3)."""
+    """The draws with weights 1/q, self-normalised (C2); variance sum (W z)^2, which is (C3)."""
     rows, chances = replayed_draws(history)
     weights = 1 / np.maximum(chances, 1e-300)
     return WeightedSample(rows, weights, lambda z: float(((weights * z) ** 2).sum()))
+
+
+def counting_sample(history: History) -> WeightedSample:
+    """The draws with weights 1/(m q): unbiased numbers of points, where these are added to volunteered ones.
+
+    A ratio of draws alone needs no scale; beside exact labels a self-normalised one would hang on the few heavy draws
+    of points that the design hardly cares for.
+    """
+    rows, chances = replayed_draws(history)
+    m = len(rows)
+    weights = 1 / np.maximum(m * chances, 1e-300)
+
+    def variance(z: Array) -> float:
+        terms = weights * z
+        return float(((terms - terms.mean()) ** 2).sum()) * m / max(m - 1, 1)
+
+    return WeightedSample(rows, weights, variance, counted=True)

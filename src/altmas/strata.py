@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.history import History
+from altmas.history import Batch, History
 from altmas.weighted_sample import WeightedSample, volunteered_mask
 
 Array = NDArray[Any]
@@ -176,6 +176,12 @@ def drawn_rows(history: History) -> Ints:
 def labelled_draws(history: History) -> Ints:
     """Rows that were drawn and have a label."""
     return history.drawn[history.known[history.drawn] >= 0]
+
+
+def last_told(history: History) -> Batch | None:
+    """The last batch of which a label is known: points that merely wait must not change an estimate."""
+    told = (batch for batch in reversed(history.batches) if (history.known[batch.indices] >= 0).any())
+    return next(told, None)
 
 
 def stratified_sample(history: History, strata: Ints) -> WeightedSample:

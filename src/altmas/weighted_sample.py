@@ -71,11 +71,13 @@ class WeightedSample:
     rows      (m,) draws with a known label; a point drawn again appears again
     weights   (m,) up to a common factor
     variance  (m,) values z with weighted sum 0 -> variance of sum_i weights_i z_i
+    counted   weights are numbers of points by themselves and not scaled to those there are; z need not be centred
     """
 
     rows: Array
     weights: Array
     variance: Callable[[Array], float]
+    counted: bool = False
 
     def solver(self, task: "Task", history: History) -> Solve:
         """solve(metric, inside) of this sample."""
@@ -94,10 +96,10 @@ class WeightedSample:
         total = float(self.weights[here].sum())
         if total <= 0:
             return Solution(table, 0.0, 0)
-        scale = float((inside & ~exact).sum()) / total
+        scale = 1.0 if self.counted else float((inside & ~exact).sum()) / total
         table = table + table_of(a[here], y[here], n_classes, scale * self.weights[here])
         moves = metric.gradient(table)[a, y]
-        centre = float((self.weights * moves)[here].sum()) / total
+        centre = 0.0 if self.counted else float((self.weights * moves)[here].sum()) / total
         residual = np.where(here, moves - centre, 0.0)
         worth = effective_sample_size((self.weights * residual) ** 2)
         return Solution(table, scale**2 * self.variance(residual), int(here.sum()), worth)

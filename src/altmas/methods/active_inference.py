@@ -86,9 +86,9 @@ def expected_error(task: Task, belief: Belief) -> Array:
 
 def water_filled(sizes: Array, n: int) -> Array:
     """(m,) min(1, kappa u_i) that add up to n; uniform where u says nothing."""
-    sizes = np.maximum(sizes, 1e-9 * max(float(sizes.max()), 1e-300))
-    if sizes.sum() <= 0:
+    if sizes.max() <= 0:
         return np.full(len(sizes), n / len(sizes))
+    sizes = np.maximum(sizes, 1e-9 * sizes.max())
     full = np.zeros(len(sizes), np.bool_)
     while True:
         left = n - full.sum()
@@ -191,20 +191,27 @@ def solution(
     shift = _shift_table(task, batches, inside, inside & ~volunteered)
     used = batches.told
     weight = (batches.shares / np.maximum(batches.known, 1))[batches.batch[used]] ** 2 * (1 - batches.inclusion[used])
-    slope = metric.gradient(positive(exact + plain))
+    slope = _centred(metric, exact, plain)
     if power is None:
         z, f = _moves(task, history, batches, slope, inside, inside & ~volunteered)
         z, f = z - (slope * plain).sum(), f - (slope * shift).sum()
         bottom = float((weight * f**2).sum())
         power = float(np.clip(-(weight * z * f).sum() / bottom, 0.0, 1.0)) if bottom > 0 else 0.0
-    table = exact + plain + power * shift
-    slope = metric.gradient(positive(table))
+    rest = plain + power * shift
+    scale = float((inside & ~volunteered).sum()) / rest.sum()  # their number is known: no need to estimate it
+    slope = scale * _centred(metric, exact, scale * rest)
     z, f = _moves(task, history, batches, slope, inside, inside & ~volunteered)
-    moves = z + power * f - (slope * (plain + power * shift)).sum()
+    moves = z + power * f - (slope * rest).sum()
     m = len(moves)
     squares = weight * moves**2
     variance = float(squares.sum()) * m / max(m - 1, 1)
-    return Solution(table, variance, draws, effective_sample_size(squares)), power
+    return Solution(exact + scale * rest, variance, draws, effective_sample_size(squares)), power
+
+
+def _centred(metric: Metric, exact: Array, rest: Array) -> Array:
+    """(C, C) the slope of the metric for points that are not volunteered, when their number is held fixed."""
+    slope = metric.gradient(positive(exact + rest))
+    return np.asarray(slope - (slope * rest).sum() / rest.sum())
 
 
 def _plain_table(task: Task, history: History, batches: Batches, inside: Array) -> Array:

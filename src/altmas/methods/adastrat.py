@@ -9,7 +9,7 @@ from altmas.history import Batch, History
 from altmas.methods.paula import curve_estimates
 from altmas.methods.protocol import Needs, Task
 from altmas.ranking import KINDS, Array, Ints, block_yields, blocks_of, is_open, middle_rank, ranked, valid_points
-from altmas.strata import allocation, draw_in_strata, drawn_rows, next_counts, stratum_counts
+from altmas.strata import allocation, draw_in_strata, drawn_rows, last_told, next_counts, stratum_counts
 from altmas.weighted_sample import volunteered_mask
 
 PROPOSE = 19
@@ -46,7 +46,7 @@ class AdaStrat:
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         rank, _ = ranked(task.pool, task.metrics[0], task.seed)
-        ends = self._ends(history, len(rank))
+        ends = self._ends(history.batches[-1] if history.batches else None, len(rank))
         if len(history.outstanding) == 0 and len(history.labels):
             ends = self._split(task, history, rank, ends, n)
         blocks = blocks_of(rank, ends)
@@ -62,13 +62,13 @@ class AdaStrat:
 
     def estimate(self, task: Task, history: History) -> Estimates:
         rank, by = ranked(task.pool, task.metrics[0], task.seed)
-        ends = self._ends(history, len(rank))
+        ends = self._ends(last_told(history), len(rank))
         return curve_estimates(self.name, task, history, rank, ends, by, monotone=self.monotone)
 
-    def _ends(self, history: History, n_points: int) -> Ints:
-        """The ends of the blocks in force: those of the last batch."""
-        if history.batches:
-            return np.asarray(history.batches[-1].record["ranks"], np.int64)
+    def _ends(self, batch: Batch | None, n_points: int) -> Ints:
+        """The ends of the blocks in force at a batch; the head and the rest before the first."""
+        if batch is not None:
+            return np.asarray(batch.record["ranks"], np.int64)
         return np.unique([min(self.head, n_points), n_points]).astype(np.int64)
 
     def _split(self, task: Task, history: History, rank: Ints, ends: Ints, n: int) -> Ints:

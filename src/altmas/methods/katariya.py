@@ -16,6 +16,7 @@ from altmas.strata import (
     drawn_rows,
     joined,
     labelled_draws,
+    last_told,
     next_counts,
     stratum_counts,
     within_groups,
@@ -99,7 +100,8 @@ class Katariya:
 
     def estimate(self, task: Task, history: History) -> Estimates:
         inputs, half = hash_inputs(task.pool), half_of(len(task.pool), task.seed)
-        planes = history.batches[-1].record["planes"] if history.batches else no_planes(inputs)
+        told = last_told(history)
+        planes = no_planes(inputs) if told is None else told.record["planes"]
         buckets, count = crossed_buckets(inputs, half, planes), 2 * 2 ** planes.shape[1]
         sample = bucket_sample(history, buckets, count, inclusion_of(history, inputs, half))
         return estimates_of(self.name, task, history, sample.solver(task, history), {"bits": planes.shape[1]})
@@ -122,10 +124,11 @@ def crossed_buckets(inputs: Array, half: Array, planes: Array) -> NDArray[np.int
 
 
 def inclusion_of(history: History, inputs: Array, half: Array) -> Array:
-    """(N,) 1 - prod over batches of (1 - share drawn of the point's bucket then)."""
+    """(N,) 1 - prod over batches of (1 - share drawn of the point's bucket then, as far as its labels are known)."""
     designs: dict[bytes, tuple[Array, Array]] = {}
     for batch in history.batches:
-        planes, share = batch.record["planes"], batch.record["share"]
+        told = (history.known[batch.indices] >= 0).mean() if len(batch.indices) else 0.0
+        planes, share = batch.record["planes"], batch.record["share"] * told
         missed = designs.get(planes.tobytes(), (planes, np.ones(len(share))))[1]
         designs[planes.tobytes()] = planes, missed * (1 - share)
     left = np.ones(len(inputs))

@@ -10,7 +10,7 @@ from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric
-from altmas.replacement import draw_with_replacement, replacement_sample, replayed_draws
+from altmas.replacement import counting_sample, draw_with_replacement, replacement_sample, replayed_draws
 from altmas.strata import labelled_draws, root_frequency
 from altmas.weighted_sample import effective_sample_size, estimates_of, volunteered_mask
 
@@ -63,7 +63,7 @@ class Oasis:
         return draw_with_replacement(chances, history, n, history.rng(task.seed, PROPOSE))
 
     def estimate(self, task: Task, history: History) -> Estimates:
-        sample = replacement_sample(history)
+        sample = counting_sample(history) if len(history.volunteered) else replacement_sample(history)
         info = {"draws": len(sample.rows), "effective_sample": effective_sample_size(sample.weights)}
         return estimates_of(self.name, task, history, sample.solver(task, history), info)
 
@@ -100,9 +100,14 @@ def positive_rates(history: History, strata: NDArray[np.int64], score: Array, k:
 
 
 def current_f(history: History, called: Array, k: int, alpha: float, rates: Array, says: Array, shares: Array) -> float:
-    """F_alpha of the weighted draws so far, or as the strata expect it while no draw defines it."""
+    """F_alpha by the weighted draws and the volunteered labels, or as the strata expect it while these define none."""
     rows, chances = replayed_draws(history)
-    true, weights = history.known[rows] == k, 1 / np.maximum(chances, 1e-300)
+    weights = 1 / np.maximum(chances, 1e-300)
+    told = history.volunteered
+    if len(told):
+        weights = weights / max(len(rows), 1)
+    rows, weights = np.concatenate([told, rows]), np.concatenate([np.ones(len(told)), weights])
+    true = history.known[rows] == k
     bottom = float((weights * (alpha * called[rows] + (1 - alpha) * true)).sum())
     top = float((weights * (called[rows] & true)).sum())
     if bottom <= 0 or top <= 0:

@@ -12,7 +12,9 @@ SIGKILL after a random time, again and again on the same file. After each kill:
 
 import argparse
 import csv
+import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -65,53 +67,89 @@ def label_on(session: altmas.Session, truth: list[str]) -> Iterator[altmas.Query
             yield query
 
 
-def child(path: str) -> None:
-    """Label until killed; print each id once its label is acknowledged."""
-    _, truth = world()
+def child(path: str, truth: list[str]) -> None:
+    """Label until killed; say each id once its label is acknowledged."""
     with altmas.Session.open(path) as session:
         print("ready", flush=True)
         for query in label_on(session, truth):
-            print(query.id, flush=True)
+            print(f"told {query.id}.", flush=True)
+
+
+def starter(path: str) -> None:
+    """Start a labelling process for each line read, one after the other, and say its id and its end.
+
+    They are forked from this one, which has altmas imported already: a kill then costs no start of Python.
+    """
+    _, truth = world()
+    for _ in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child(path, truth)
+            finally:
+                os._exit(1)
+        print(f"started {pid}", flush=True)
+        os.waitpid(pid, 0)
+        print("\ndead", flush=True)
+
+
+class Witness:
+    """Knows what was acknowledged and what an undisturbed run asks for, and compares the file with both."""
+
+    def __init__(self, path: Path) -> None:
+        pool, self.truth = world()
+        self.path = path
+        altmas.Session.create(path, pool, metrics=["accuracy"], method="tradition").close()
+        undisturbed = altmas.Session.create(None, pool, metrics=["accuracy"], method="tradition")
+        self.acknowledged: set[int] = set()
+        self._expected: list[int] = []
+        self._more = label_on(undisturbed, self.truth)
+
+    def expected(self, count: int) -> list[int]:
+        """The first rows that the undisturbed run asks for."""
+        while len(self._expected) < count:
+            self._expected.append(next(self._more).index)
+        return self._expected[:count]
+
+    def examine(self, number: int, delay: float) -> Kill:
+        """What a kill has left."""
+        in_write = self.path.with_name(self.path.name + "-journal").exists()
+        with altmas.Session.open(self.path) as session:
+            labels, classes = session.history.labels, session.pool.classes
+            rest = session.status().outstanding or BATCH
+            found = [*labels, *(query.index for query in session.ask(rest))]
+            same_next = found == self.expected(len(labels) + rest)
+            lost = sum(row not in labels or classes[labels[row]] != self.truth[row] for row in self.acknowledged)
+            integrity = session.integrity()
+        return Kill(number, delay * 1e3, len(self.acknowledged), len(labels), lost, integrity, same_next, in_write)
 
 
 def kills(path: Path, count: int, longest: float, seed: int = 0) -> Iterator[Kill]:
-    """Kill the child `count` times, each time up to `longest` seconds after it was ready."""
-    pool, truth = world()
-    altmas.Session.create(path, pool, metrics=["accuracy"], method="tradition").close()
-    undisturbed = label_on(altmas.Session.create(None, pool, metrics=["accuracy"], method="tradition"), truth)
-    expected: list[int] = []
-    acknowledged: set[int] = set()
-    rng = random.Random(seed)
-    for number in range(count):
-        delay = rng.uniform(0, longest)
-        acknowledged |= _run_and_kill(path, delay)
-        in_write = path.with_name(path.name + "-journal").exists()
-        with altmas.Session.open(path) as session:
-            labels = session.history.labels
-            while len(expected) < len(labels) + BATCH:
-                expected.append(next(undisturbed).index)
-            in_order = list(labels) == expected[: len(labels)]
-            rest = session.status().outstanding or BATCH
-            asked = [query.index for query in session.ask(rest)]
-            same_next = in_order and asked == expected[len(labels) : len(labels) + rest]
-            lost = sum(session.pool.classes[labels[row]] != truth[row] if row in labels else 1 for row in acknowledged)
-            integrity = session.integrity()
-        recorded = len(labels)
-        yield Kill(number, delay * 1e3, len(acknowledged), recorded, lost, integrity, same_next, in_write)
-
-
-def _run_and_kill(path: Path, delay: float) -> set[int]:
-    """The ids that a child acknowledged before it was killed."""
-    command = [sys.executable, "-m", "benchmarks.kill9", "--child", str(path)]
+    """Kill a labelling process `count` times, each time up to `longest` seconds after it was ready."""
+    witness, rng = Witness(path), random.Random(seed)
+    command = [sys.executable, "-m", "benchmarks.kill9", "--starter", str(path)]
     root = Path(__file__).parent.parent
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
-        assert process.stdout is not None
-        if process.stdout.readline() != "ready\n":
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        for number in range(count):
+            delay = rng.uniform(0, longest)
+            witness.acknowledged |= _run_and_kill(process, delay)
+            yield witness.examine(number, delay)
+
+
+def _run_and_kill(starter: subprocess.Popen[str], delay: float) -> set[int]:
+    """The ids that a labelling process acknowledged before it was killed."""
+    assert starter.stdin is not None and starter.stdout is not None
+    starter.stdin.write("go\n")
+    starter.stdin.flush()
+    lines: list[str] = []
+    while not ("ready\n" in lines and (started := [line for line in lines if line.startswith("started ")])):
+        lines.append(starter.stdout.readline())
+        if lines[-1] in ("", "dead\n"):
             raise RuntimeError("the labelling process did not start")
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        said, _ = process.communicate()
-    return {int(line) for line in said.splitlines(keepends=True) if line.endswith("\n")}
+    time.sleep(delay)
+    os.kill(int(started[0].split()[1]), signal.SIGKILL)
+    lines += iter(starter.stdout.readline, "dead\n")
+    return {int(told[1]) for line in lines if (told := re.fullmatch(r"told (\d+)\.\n", line))}
 
 
 def main() -> None:
@@ -119,10 +157,10 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--longest", type=float, default=0.4, help="seconds of labelling at most before each kill")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--starter", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child:
-        child(options.child)
+    if options.starter:
+        starter(options.starter)
         return
     with tempfile.TemporaryDirectory() as folder:
         found = list(_shown(kills(Path(folder) / "killed.altmas", options.kills, options.longest)))

@@ -44,6 +44,15 @@ def test_no_point_goes_to_two_people_at_once():
     assert not set(rows(session.ask(3))) & set(rows(ana + bob))
 
 
+def test_the_order_of_what_is_asked_does_not_depend_on_who_held_it_first():
+    session = create(pool=pool(12))
+    later = rows(session.ask(5))[3]
+    session.skip(f"p{later}", "torn", "ana")
+    session.undo("ana")  # now ana holds the fourth point
+    first = session.ask(3, "ana")
+    assert later in rows(first) and session.ask(3, "ana") == first and session.ask(2, "ana") == first[:2]
+
+
 def test_an_abandoned_point_returns_when_its_lease_expires(clock):
     session = create(budget=4)
     ana = session.ask(3, "ana", lease=60)

@@ -122,5 +122,5 @@ class Replay(RuleBasedStateMachine):
         assert told == self.expected()[0]
 
 
-Replay.TestCase.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
+Replay.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
 TestReplay = Replay.TestCase

@@ -63,12 +63,11 @@ class ReadyQueue:
             held = {row for row, holder in holders.items() if holder == name}
             elsewhere = holders.keys() - held
             allowed = max(0, self.budget() - len(ledger.labels) - len(elsewhere & ledger.waiting))
-            rows = [row for row in ledger.outstanding() if row not in elsewhere]
-            rows = sorted(rows, key=lambda row: row not in held)[:allowed]
+            rows = _held_first([row for row in ledger.outstanding() if row not in elsewhere], held, allowed)
             if name is not None:  # somebody unknown could be the first voter
                 voters = second_opinions(ledger, self.plan.seed, self.plan.double_share)
                 rows = [row for row, voter in voters.items() if voter != name and row not in elsewhere] + rows
-            return sorted(rows, key=lambda row: row not in held)[:n]
+            return _held_first(rows, held, n)
 
     def _leased(self, n: int, name: str, lease: float) -> list[int]:
         """The rows that are ready, leased in one transaction with the look at who holds them."""
@@ -120,3 +119,9 @@ class ReadyQueue:
             return [draw_entry(batch, points, seen)] if same and self._room(ledger) >= len(points) else []
 
         return bool(self.journal.write(compose))
+
+
+def _held_first(rows: list[int], held: set[int], n: int) -> list[int]:
+    """n of the rows, those that are held before the others, in the order in which they came."""
+    chosen = set(sorted(rows, key=lambda row: row not in held)[:n])
+    return [row for row in rows if row in chosen]

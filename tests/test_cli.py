@@ -13,7 +13,8 @@ import pytest
 import typer.main
 
 import altmas
-from altmas.cli import app
+from altmas import doctor
+from altmas.cli import app, main, show
 from altmas.cli.docs import markdown
 from cli_world import environment, make_session, run, start, write_table
 
@@ -426,3 +427,78 @@ def test_a_read_only_session_is_pointed_out(tmp_path):
     path.chmod(0o444)
     ran = run("doctor", path)
     assert ran.code == 1 and "read-only" in ran.out
+
+
+# ---------------------------------------------------------------- main, in this process
+
+
+def ended(monkeypatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["altmas", *map(str, arguments)])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    return int(caught.value.code or 0)
+
+
+def test_main_ends_with_the_code_of_what_happened(tmp_path, monkeypatch, capsys):
+    path, _ = make_session(tmp_path)
+    assert ended(monkeypatch, "--version") == 0 and capsys.readouterr().out.startswith("altmas ")
+    assert ended(monkeypatch, "status", tmp_path / "nothing.altmas") == 2
+    monkeypatch.setattr("altmas.claims.judge", None)
+    assert ended(monkeypatch, "check", path, "accuracy > 0.5") == 70
+    monkeypatch.setattr("altmas.claims.judge", _interrupted)
+    assert ended(monkeypatch, "check", path, "accuracy > 0.5", "--verbose") == 130
+    monkeypatch.setattr("altmas.claims.judge", _without_a_file)
+    assert ended(monkeypatch, "check", path, "accuracy > 0.5") == 70
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _without_a_file(*_: object) -> None:
+    raise OSError("something else")
+
+
+def test_the_page_is_served_with_what_was_asked_for(tmp_path, monkeypatch):
+    path, _ = make_session(tmp_path)
+    served: list[dict[str, object]] = []
+    monkeypatch.setattr(altmas.Session, "label", lambda session, **options: served.append(options))
+    assert run("label", path, "--port", 9000, "--no-browser", "-a", "ana", "--allowed-host", "lab").code == 0
+    wanted = {"host": "127.0.0.1", "port": 9000, "open_browser": False, "annotator": "ana", "allowed_hosts": ["lab"]}
+    assert served[0].items() >= wanted.items()
+
+
+def test_a_spinner_turns_only_in_a_terminal(capsys, monkeypatch):
+    with show.working("thinking"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with show.working("thinking"):
+        pass
+    assert "thinking" in capsys.readouterr().err
+    show.be_quiet(True)
+    show.hint("not said")
+    show.be_quiet(False)
+    assert capsys.readouterr().err == ""
+
+
+def test_people_and_a_forecast_stand_in_the_status(tmp_path):
+    path, truth = make_session(tmp_path, "--target", "accuracy=0.05")
+    with altmas.Session.open(path) as session:
+        for name in ("ana", "bo"):
+            for query in session.ask(6, name):
+                session.tell(query.id, truth[str(query.id)], name, 4.0)
+    shown = run("status", path).out
+    assert "ana: 6 labels, 0 skipped, 4 s each" in shown and "bo: 6 labels" in shown
+    assert "go on: accuracy is not within 0.05 yet; about " in shown and "more labels" in shown
+
+
+def test_doctor_sees_what_is_missing(monkeypatch):
+    monkeypatch.setattr(doctor, "PACKAGES", ["altmas", "no-such-package"])
+    monkeypatch.setattr("altmas.compute.jax", _broken)
+    found = {one.what: one for one in doctor.examine()}
+    assert not found["no-such-package"].ok and not found["jax device"].ok and "broken" in found["jax device"].found
+
+
+def _broken() -> None:
+    raise RuntimeError("broken installation")

@@ -1,5 +1,6 @@
 """Labelling in the terminal, through a real pseudo-terminal."""
 
+import contextlib
 import os
 import pty
 import re
@@ -7,6 +8,7 @@ import select
 import struct
 import subprocess
 import sys
+import termios
 import time
 from fcntl import ioctl
 from pathlib import Path
@@ -17,7 +19,8 @@ import pytest
 from rich.console import Console
 
 import altmas
-from altmas.cli.keyboard import END
+from altmas.cli import keyboard, labelling
+from altmas.cli.keyboard import END, Terminal
 from altmas.cli.terminal import TerminalLabeller
 from cli_world import environment, make_session, run
 
@@ -238,3 +241,96 @@ def test_many_classes_get_letters_and_then_the_search():
         shown = shown_to(Typist("/", "class 1", "/", "class 39"), session)
         assert [pool.classes[code] for code in session.history.labels.values()] == ["class 39"]
     assert "[/] type any other class" in shown and "several begin so: class 10" in shown and "[Esc] quit" in shown
+
+
+def test_every_command_in_one_sitting():
+    pool = altmas.Pool(None, ["cat", "dog"] * 10, items=[f"animal {i}" for i in range(20)])
+    options = {"method": "tradition", "budget": 4, "instructions": "Look.", "definitions": {"cat": "feline"}}
+    with altmas.Session.create(None, pool, **options) as session:
+        keys = (
+            "z",
+            "i",
+            "c",
+            "r",
+            "n",
+            "striped",
+            "1",
+            "z",
+            "1",
+            "s",
+            "blurred",
+            "u",
+            "x",
+            "/",
+            "",
+            "/",
+            "do",
+            "2",
+            "2",
+        )
+        shown = shown_to(Typist(*keys), session, "ana")
+        said = [(e["kind"], e["label"]) for e in session.events() if e["point"] is not None]
+        assert session.should_stop().reason == "the budget of 4 labels is spent"
+    assert (
+        said
+        == [("reveal", None), ("label", "cat"), ("undo", None), ("label", "cat"), ("skip", None), ("unsure", None)]
+        + [("label", "dog")] * 3
+    )
+    for words in ("nothing to undo", "Look.", "cat: feline", "the model says", "taken back: cat", "skipped", "unsure"):
+        assert words in shown
+    assert "about 1 min left" in shown
+
+
+def test_a_method_that_fails_in_the_background_is_met_when_asking(monkeypatch):
+    pool = altmas.Pool(None, ["cat", "dog"] * 10)
+    with altmas.Session.create(None, pool, method="tradition") as session:
+        session.ask(1)
+        monkeypatch.setattr(session, "prefetch", _failing)
+        shown = shown_to(Typist("1"), session)
+        assert len(session.history.labels) == 1 and "cat · saved" in shown
+
+
+def _failing(n: int) -> int:
+    raise altmas.errors.MethodError("the method failed")
+
+
+def test_keys_arrive_one_by_one_and_lines_as_a_whole(monkeypatch):
+    outside, inside = pty.openpty()
+    usual = termios.tcgetattr(inside)
+    with os.fdopen(inside) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        with Terminal() as keys:
+            os.write(outside, "aé\x1b[A".encode())
+            assert [keys.key() for _ in range(3)] == ["a", "é", "\x1b[A"]
+            os.write(outside, b"\x1b")
+            assert keys.key() == "\x1b"
+            monkeypatch.setattr("builtins.input", lambda prompt: f"{prompt}typed")
+            assert keys.line("why? ") == "why? typed"
+            monkeypatch.setattr("builtins.input", _at_the_end)
+            assert keys.line("why? ") == ""
+            os.write(outside, b"\x04")
+            assert keys.key() == END
+        assert termios.tcgetattr(inside) == usual
+    os.close(outside)
+
+
+def _at_the_end(prompt: str) -> str:
+    raise EOFError
+
+
+def test_the_command_labels_under_the_login_name(session_file, monkeypatch):
+    typist = Typist("1", "q")
+    monkeypatch.setattr(labelling, "_has_terminal", lambda: True)
+    monkeypatch.setattr(keyboard, "Terminal", lambda: contextlib.nullcontext(typist))
+    monkeypatch.setattr("getpass.getuser", lambda: "ana")
+    ran = run("label", session_file, "--terminal")
+    assert ran.code == 0 and "1 label in" in ran.out
+    monkeypatch.setattr("getpass.getuser", _nobody)
+    typist.answers = ["2", "q"]
+    assert run("label", session_file, "--terminal").code == 0
+    with altmas.Session.open(session_file) as session:
+        assert [e["annotator"] for e in session.events() if e["kind"] == "label"] == ["ana", None]
+
+
+def _nobody() -> str:
+    raise OSError("no login name")

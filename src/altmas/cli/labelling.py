@@ -81,7 +81,7 @@ def label(
 
 
 def _in_terminal(session: "Session", annotator: str | None) -> None:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not _has_terminal():
         raise PlanError(
             "label --terminal needs a terminal to read keys from; in a script use `altmas ask` and `altmas tell`; "
             "nothing was recorded"
@@ -94,6 +94,10 @@ def _in_terminal(session: "Session", annotator: str | None) -> None:
         ended = labeller.run()
     show.say(f"{show.counted(len(session.history.labels), 'label')} in {session.path}: {ended}")
     show.hint(f"next: altmas status {session.path}")
+
+
+def _has_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _login() -> str | None:

@@ -252,6 +252,27 @@ def test_a_metric_of_unknown_structure_takes_the_table_route(seed):
     assert_allclose(found, brute_force_information(values, pinned(probs, known)), atol=1e-12)
 
 
+def test_a_callable_is_called_for_few_draws_where_it_would_be_called_too_often(monkeypatch):
+    """Which labels a function tells apart shows in three draws as well as in thirty."""
+    from sklearn.metrics import f1_score
+
+    a, probs, known = instance(3, n=80, n_classes=3, draws=30)
+    calls = []
+
+    def function(y_true, y_pred):
+        calls.append(1)
+        return f1_score(y_true, y_pred, average="macro")
+
+    pool = Pool(None, a, classes=range(3))
+    metrics = metric_set([function, "macro_f1"], pool)
+    belief = belief_of(pool, probs, known, metrics)
+    monkeypatch.setattr("altmas.acquisition.EVALUATIONS", 50)
+    calls.clear()
+    found, exact = (metric_information(metric, belief, np.ones(80, bool)) for metric in metrics)
+    assert len(calls) == 3 * 9 * 3
+    assert_allclose(found, exact, atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_cost_groups_the_labels_that_cost_the_same(seed):
     a, probs, known = five_classes(seed)

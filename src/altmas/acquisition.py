@@ -26,6 +26,9 @@ Slice = tuple[str, str] | None
 GAP = 1e-12
 """Values of a metric closer than this are the same value (A.7.6); scores below it are no information."""
 
+EVALUATIONS = 5_000
+"""Calls of a user's function for one look at its groups; scikit-learn's functions take a millisecond each."""
+
 MOST_CLASSES = 30
 """Up to here the table route is affordable: M C^3 evaluations of a metric whose structure is unknown."""
 
@@ -128,10 +131,17 @@ def values_from_tables(metric: Metric, table: Floats, a: Array, b: Array) -> Flo
 
 
 def candidate_values(metric: Metric, tables: Floats, predictions: Array, labels: Array) -> Floats:
-    """(A6) Qt(i, c), (n, C), by (A22): the value depends on i only through (a_i, labels[j, i]) in each draw."""
-    draws, n_classes, _ = tables.shape
+    """(A6) Qt(i, c), (n, C), by (A22): the value depends on i only through (a_i, labels[j, i]) in each draw.
+
+    For a callable the mean is over as many draws as EVALUATIONS allow, three at least: only which values are equal
+    matters, and labels that differ in some draw differ in the mean.
+    """
+    n_classes = tables.shape[-1]
     total = np.zeros((len(predictions), n_classes))
+    draws = evaluations = 0
     for table, label in zip(tables, labels, strict=True):
+        if metric.kind == "callable" and draws >= 3 and evaluations > EVALUATIONS:
+            break
         cells = predictions * n_classes + label
         present = np.zeros(n_classes**2, np.bool_)
         present[cells] = True
@@ -141,6 +151,7 @@ def candidate_values(metric: Metric, tables: Floats, predictions: Array, labels:
         else:
             values = values_from_tables(metric, table, a, b)
         total += values[np.cumsum(present)[cells] - 1]
+        draws, evaluations = draws + 1, evaluations + values.size
     return np.asarray(total / draws)
 
 

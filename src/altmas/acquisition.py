@@ -134,7 +134,7 @@ def candidate_values(metric: Metric, tables: Floats, predictions: Array, labels:
     """(A6) Qt(i, c), (n, C), by (A22): the value depends on i only through (a_i, labels[j, i]) in each draw.
 
     For a callable the mean is over as many draws as EVALUATIONS allow, three at least: only which values are equal
-    matters, and labels that differ in some draw differ in the mean.
+    matters, and labels that differ in one draw differ in the mean but for coincidences.
     """
     n_classes = tables.shape[-1]
     total = np.zeros((len(predictions), n_classes))

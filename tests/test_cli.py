@@ -379,10 +379,20 @@ def test_the_version_is_printed():
     assert start("--version").stdout == f"altmas {altmas.__version__}\n"
 
 
-def test_a_shell_can_complete_commands():
-    env = environment(_ALTMAS_COMPLETE="complete_bash", COMP_WORDS="altmas es", COMP_CWORD="1")
+@pytest.mark.parametrize(
+    "typed, completed",
+    [
+        ("altmas es", "estimate"),
+        ("altmas init s.altmas --method trad", "tradition"),
+        ("altmas init s.altmas --metric acc", "accuracy"),
+        ("altmas export s.altmas --to label", "label-studio"),
+    ],
+)
+def test_a_shell_can_complete(typed, completed):
+    words = len(typed.split()) - 1
+    env = environment(_ALTMAS_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(words))
     ran = subprocess.run([sys.executable, "-m", "altmas"], capture_output=True, text=True, env=env)
-    assert "estimate" in ran.stdout
+    assert completed in ran.stdout.split()
 
 
 def test_colours_stay_away_where_they_are_not_wanted(tmp_path):

@@ -41,6 +41,7 @@ def simulate(
         typer.Option(
             "--method",
             metavar="NAME",
+            autocompletion=opt.method_names,
             help="A method to run; repeatable. Default: the default method and tradition.",
             rich_help_panel=opt.AIM,
         ),

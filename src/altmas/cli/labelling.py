@@ -122,7 +122,11 @@ def export(
     n: Annotated[int, typer.Option("-n", "--next", min=1, help="How many of the next items.")] = 50,
     to: Annotated[
         str | None,
-        typer.Option("--to", help="csv, jsonl, parquet or label-studio; by default what the file's name says."),
+        typer.Option(
+            "--to",
+            autocompletion=opt.file_formats,
+            help="csv, jsonl, parquet or label-studio; by default what the file's name says.",
+        ),
     ] = None,
     labels: Annotated[bool, typer.Option("--labels", help="Write the labels told so far instead.")] = False,
     events: Annotated[bool, typer.Option("--events", help="Write the whole log as .jsonl instead.")] = False,
@@ -148,7 +152,11 @@ def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Labels made elsewhere.", show_default=False)],
     format: Annotated[
         str | None,
-        typer.Option("--from", help="csv, jsonl, parquet or label-studio; by default what the file's name says."),
+        typer.Option(
+            "--from",
+            autocompletion=opt.file_formats,
+            help="csv, jsonl, parquet or label-studio; by default what the file's name says.",
+        ),
     ] = None,
 ) -> None:
     """Record labels from a file: CSV, JSONL, Parquet with id and label, Label Studio's JSON or JSON_MIN.

@@ -16,6 +16,26 @@ POOL = "The pool"
 AIM = "What to find out"
 PEOPLE = "The labellers"
 
+
+def method_names(incomplete: str) -> list[str]:
+    """Methods that a shell can complete."""
+    from altmas.methods import METHODS
+
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
+def metric_names(incomplete: str) -> list[str]:
+    """Metrics that a shell can complete."""
+    from altmas.metrics import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def file_formats(incomplete: str) -> list[str]:
+    """Formats that a shell can complete."""
+    return [name for name in ("csv", "jsonl", "parquet", "label-studio") if name.startswith(incomplete)]
+
+
 SessionFile = Annotated[Path, typer.Argument(metavar="SESSION", help="The session file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Annotator = Annotated[
@@ -93,13 +113,20 @@ Metrics = Annotated[
         "--metric",
         "-m",
         metavar="NAME",
+        autocompletion=metric_names,
         help=literal("accuracy, recall[cat], f1[cat]@scanner=A, per_class, ...; repeatable. Default: accuracy."),
         rich_help_panel=AIM,
     ),
 ]
 Method = Annotated[
     str | None,
-    typer.Option("--method", metavar="NAME", help="How items are chosen; see docs/choosing.md.", rich_help_panel=AIM),
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        autocompletion=method_names,
+        help="How items are chosen: assured (default), tradition, altmas, ...; see docs/choosing.md.",
+        rich_help_panel=AIM,
+    ),
 ]
 Targets = Annotated[
     list[str] | None,

@@ -19,7 +19,7 @@ from altmas.web.desk import HAND, LOW
 from altmas.web.images import NoImage, image_bytes, pixels_of, png
 from altmas.web.items import folder_of, parts_of
 from altmas.web.keys import COMMANDS, class_keys
-from altmas.web.supply import FIRST, READY
+from altmas.web.supply import FIRST, MOST, READY
 from session_world import create, pool
 from web_world import Page, eventually, paged
 
@@ -381,13 +381,15 @@ def test_a_method_that_fails_is_told_and_what_is_ready_can_be_labelled() -> None
 def test_the_supply_grows_with_the_pace_and_the_length_of_a_fit() -> None:
     session = create()
     supply = Page(session).app.state.supply
-    assert supply.wanted() == FIRST
+    assert supply.marks() == (READY, FIRST)
     session.tell("p0", "cat")
-    assert supply.wanted() == 2 * READY
+    assert supply.marks() == (READY, 2 * READY)
     supply._fit_seconds = 10.0
     for _ in range(60):  # two labels a second
         supply.told()
-    assert supply.wanted() == 2 * READY + 30
+    assert supply.marks() == (READY + 20, 2 * READY + 40)
+    supply._fit_seconds = 1000.0
+    assert supply.marks() == (MOST - READY, MOST)
 
 
 def test_votes_from_many_threads_are_each_recorded_once() -> None:

@@ -39,7 +39,7 @@ class SupplyState:
 
 
 class Supply:
-    """Keeps at least READY points drawn: refills to twice that, or to what is used up during one fit."""
+    """Keeps at least READY points drawn, more where fits are long and people fast."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -77,14 +77,18 @@ class Supply:
         last = batches[-1].labels_before if batches else None
         return SupplyState(self._ready, self._refitting, last, self._problem)
 
-    def wanted(self) -> int:
-        """Points to have ready after a fit: what people label while the next one runs, with half as much to spare."""
+    def marks(self) -> tuple[int, int]:
+        """(low, full): a fit begins when fewer than `low` points are ready, and brings them to `full`.
+
+        low leaves READY points at the end of a fit as long as the last one, at the present pace of labelling.
+        """
         if not self.session.history.labels:
-            return FIRST
+            return READY, FIRST
         now = time.monotonic()
         recent = sum(now - at < PACE_SECONDS for at in self._told)
-        used = self._fit_seconds * recent / PACE_SECONDS
-        return min(MOST, 2 * READY + math.ceil(1.5 * used))
+        used = math.ceil(self._fit_seconds * recent / PACE_SECONDS)
+        full = min(MOST, 2 * READY + 2 * used)
+        return min(READY + used, full - READY), full
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -95,10 +99,10 @@ class Supply:
     def _refill(self) -> float:
         """Draw what is missing; seconds until the next look (leases expire without anybody saying so)."""
         try:
-            wanted = self.wanted()
-            self._ready = len(self.session.ask(wanted, draw=False))
-            if self._ready < max(READY, wanted // 2):
-                self._draw(wanted)
+            low, full = self.marks()
+            self._ready = len(self.session.ask(full, draw=False))
+            if self._ready < low:
+                self._draw(full)
             self._problem = ""
             return 2.0
         except AltmasError as problem:
@@ -109,11 +113,11 @@ class Supply:
         self._stopped.wait(RETRY_SECONDS)
         return RETRY_SECONDS
 
-    def _draw(self, wanted: int) -> None:
+    def _draw(self, full: int) -> None:
         self._refitting, begun = True, time.monotonic()
         try:
-            if self.session.prefetch(wanted):
+            if self.session.prefetch(full):
                 self._fit_seconds = time.monotonic() - begun
         finally:
             self._refitting = False
-        self._ready = len(self.session.ask(wanted, draw=False))
+        self._ready = len(self.session.ask(full, draw=False))

@@ -21,7 +21,7 @@ R = TypeVar("R")
 MOST_THREADS = 8
 """More do not help with products of this size, and a shared machine has other users."""
 
-WORTH_CACHING = 0.25
+WORTH_CACHING = 0.1
 """Seconds of compilation from which a program is kept on disk."""
 
 

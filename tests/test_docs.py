@@ -92,6 +92,15 @@ def test_links_lead_somewhere(page):
             assert (DOCS / target).exists(), f"{page} links to {target}"
 
 
+def test_the_readme_runs_and_its_links_lead_somewhere(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for kind, block in BLOCK.findall(text):
+        if kind == "python":
+            assert "recall[cat]" in run_block(kind, block, tmp_path)
+    for target, _ in LINK.findall(text):
+        assert "://" in target or (ROOT / target).exists(), f"README.md links to {target}"
+
+
 OWN_BLOCKS = ("when-to-stop.md", "what-the-interval-means.md", "choosing.md", "how-do-i-know.md", "faq.md")
 
 

@@ -11,6 +11,7 @@ from altmas.session import Query, Session
 from altmas.simulate import Simulation, simulate
 from altmas.snapshot import Snapshot, Status
 from altmas.stopping import Decision, Forecast
+from altmas.worst_case import Transformations, worst_case
 
 __version__ = "0.1.0"
 
@@ -29,8 +30,10 @@ __all__ = [
     "Simulation",
     "Snapshot",
     "Status",
+    "Transformations",
     "__version__",
     "errors",
     "methods",
     "simulate",
+    "worst_case",
 ]

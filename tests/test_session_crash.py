@@ -6,7 +6,7 @@ from pathlib import Path
 
 import altmas
 from benchmarks.kill9 import kills
-from session_world import create
+from session_world import create, pool, truth
 
 
 def test_a_process_killed_at_random_moments_loses_no_acknowledged_label(tmp_path):
@@ -88,3 +88,32 @@ def test_two_processes_that_ask_at_once_never_get_the_same_point(tmp_path):
         assert sorted(session.history.labels) == sorted(rows)
         drawn = session.history.drawn.tolist()
         assert len(drawn) == len(set(drawn)) == 40
+
+
+REPLAYER = """
+import sys, altmas
+for path in sys.argv[1:]:
+    session = altmas.Session.open(path)
+    for event in session.events():
+        past = session.at(seq=event["body"]["seen"]) if "seen" in event["body"] else None
+        if event["kind"] == "estimate":
+            assert past.estimate().to_dict()["estimates"] == event["body"]["estimates"], (path, event["seq"])
+            print("estimate")
+        if event["kind"] == "draw":
+            again = session.method.propose(session.task, past.history, len(event["body"]["points"]))
+            assert again.indices.tolist() == event["arrays"]["indices"], (path, event["seq"])
+            print("draw")
+"""
+
+
+def test_another_process_reproduces_every_draw_and_estimate_bit_for_bit(tmp_path):
+    paths = [tmp_path / f"{method}.altmas" for method in ("assured", "altmas", "tradition")]
+    for path in paths:
+        with create(path, method=path.stem, metrics=["accuracy", "macro_f1"], budget=24, pool=pool(200)) as session:
+            while queries := session.ask(8):
+                session.tell({query.id: truth(query) for query in queries})
+                session.estimate()
+    command = [sys.executable, "-c", REPLAYER, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split().count("estimate") == done.stdout.split().count("draw") == 9

@@ -101,20 +101,20 @@ def metrics_of(name: str, pool: Pool, aim: str) -> tuple[Metric, ...]:
 # ---------------------------------------------------------------- running
 
 
-def run_cell(cell: Cell, first: int, last: int) -> int:
-    """Runs number `first` to `last` of a cell, each written as one line when it is done; how many there were."""
-    named = load(cell.pool)
-    pool = pool_of(named, cell.track)
-    metrics = metrics_of(cell.pool, pool, cell.aim)
-    done = {run["repeat"] for run in read_runs(cell)}
-    todo = [repeat for repeat in range(first, last) if repeat not in done]
-    for repeat in todo:
-        line = json.dumps(
-            {"repeat": repeat, **one_run(METHODS[cell.method](), pool, named.truth, metrics, repeat, cell)}
-        )
-        with cell.path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
-    return len(todo)
+def run_cells(together: list[Cell], first: int, last: int) -> int:
+    """Runs `first` to `last` of cells that share a pool and a track, a line each when done; how many there were."""
+    named = load(together[0].pool)
+    pool = pool_of(named, together[0].track)
+    count = 0
+    for cell in together:
+        metrics = metrics_of(cell.pool, pool, cell.aim)
+        done = {run["repeat"] for run in read_runs(cell)}
+        for repeat in sorted(set(range(first, last)) - done):
+            run = one_run(METHODS[cell.method](), pool, named.truth, metrics, repeat, cell)
+            with cell.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"repeat": repeat, **run}) + "\n")
+            count += 1
+    return count
 
 
 def one_run(method: Method, pool: Pool, truth: Array, metrics: tuple[Metric, ...], repeat: int, cell: Cell) -> Any:
@@ -144,14 +144,22 @@ def read_runs(cell: Cell) -> list[dict[str, Any]]:
     return [json.loads(line) for line in whole]
 
 
-def run_all(wanted: list[Cell], repeats: dict[str, int], n_jobs: int) -> None:
-    """Every missing run, cell by cell in parallel processes, rounds of a tenth so that all cells grow together."""
+def run_all(wanted: list[Cell], repeats: dict[str, int], n_jobs: int, rounds: int = 4) -> None:
+    """Every missing run in parallel processes, in rounds, so that all cells grow together."""
     RUNS.mkdir(parents=True, exist_ok=True)
-    tasks = [(cell, 0, repeats[cell.method]) for cell in wanted if len(read_runs(cell)) < repeats[cell.method]]
-    tasks.sort(key=lambda one: (one[0].method != "tradition", one[0].method != "assured"))
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    together: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in wanted:
+        together.setdefault((cell.pool, cell.track, cell.method), []).append(cell)
+    tasks = []
+    for part in range(rounds):
+        for group in together.values():
+            total = repeats[group[0].method]
+            first, last = total * part // rounds, total * (part + 1) // rounds
+            if any(set(range(first, last)) - {run["repeat"] for run in read_runs(cell)} for cell in group):
+                tasks.append((group, first, last))
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)
     with progress_bar("label value", len(tasks)) as bar:
-        for _ in parallel(joblib.delayed(run_cell)(*one) for one in tasks):
+        for _ in parallel(joblib.delayed(run_cells)(*one) for one in tasks):
             bar.advance(1)
 
 

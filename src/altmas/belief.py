@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.calibration import Block, class_rates, combination, logistic_answers
+from altmas.calibration import Block, class_rates, combination, logistic_answers, pooled
 from altmas.description import Description, without_own
 from altmas.pool import Pool
 
 Array = NDArray[Any]
 
 FOLDS = 5
+TRUST = {"scores": 20.0}
+"""How much more than any other answer the model's own scores count before labels speak."""
 CERTAIN = 1e-5
 """No belief is closer to 0 or 1 than this."""
 ONE_HOT_CLASSES = 30
@@ -96,8 +98,9 @@ def belief_of(
     answers = np.empty((len(names), len(pool)))
     for k, fit in enumerate(fits):
         answers[:, folds == k] = np.stack(list(fit.answers.values()))
-    shares = combination(answers[:, labelled], right, weights)
-    agree = np.clip(shares @ answers, CERTAIN, 1 - CERTAIN)
+    prior = np.array([TRUST.get(name, 1.0) for name in names])
+    shares = combination(answers[:, labelled], right, weights, prior)
+    agree = np.clip(pooled(answers, shares), CERTAIN, 1 - CERTAIN)
     rivals, group = _rivals(pool, description, fits, folds, labelled, codes)
     return Belief(pool.predictions, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
 
@@ -153,6 +156,9 @@ def _candidates(
             found["ease + class + components"] = [*both, components]
         if by_labels is not None:
             found["labels + ease"] = [by_labels, ease]
+    if description.own_scores is not None:
+        own = description.own_scores
+        found["scores"] = [Block(own[train], own[rows], penalty=4.0, mean=1.0)]
     if by_labels is not None:
         found["labels"] = [by_labels]
     return found

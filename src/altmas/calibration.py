@@ -76,15 +76,21 @@ def class_rates(predicted: Array, right: Array, weights: Array, n_classes: int, 
     return np.asarray((hits + strength * overall) / (seen + strength))
 
 
-def combination(answers: Array, right: Array, weights: Array) -> Array:
-    """(J,) weights of J answers, proportional to their likelihood on labels they did not see.
+def combination(answers: Array, right: Array, weights: Array, prior: Array) -> Array:
+    """(J,) weights of J answers, proportional to prior times likelihood on labels they did not see.
 
-    answers (J, n) out-of-fold P(right) of the labelled points
+    answers (J, n) out-of-fold P(right) of the labelled points; prior (J,)
     """
     p = np.clip(answers, 1e-4, 1 - 1e-4)
-    fit = (weights * np.where(right > 0.5, np.log(p), np.log(1 - p))).sum(1)
+    fit = (weights * np.where(right > 0.5, np.log(p), np.log(1 - p))).sum(1) + np.log(prior)
     shares = np.exp(fit - fit.max())
     return np.asarray(shares / shares.sum())
+
+
+def pooled(answers: Array, shares: Array) -> Array:
+    """(N,) one answer from J (J, N): the mean of their log odds, so that a flat answer does not drown a sharp one."""
+    p = np.clip(answers, 1e-9, 1 - 1e-9)
+    return sigmoid(shares @ np.log(p / (1 - p)))
 
 
 def sigmoid(x: Array) -> Array:

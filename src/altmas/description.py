@@ -37,12 +37,16 @@ class Description:
     components  (N, p) leading principal components of the features, unit variance, or None
     kernel      (N, m) random features of a Gaussian kernel, or None without features
     rivals      each (N, C): distributions over the classes that the model did not predict
+    own_scores  (N, 1) log odds of the predicted class by the model's own scores, or None
+    doubt       (N,) P(not the predicted class) by the scores, or else by the imitation; None without either
     """
 
     ease: Array
     components: Array | None
     kernel: Array | None
     rivals: tuple[Array, ...]
+    own_scores: Array | None = None
+    doubt: Array | None = None
 
 
 _described: WeakKeyDictionary[Pool, Description] = WeakKeyDictionary()
@@ -68,7 +72,9 @@ def _describe(pool: Pool) -> Description:
     columns = [standardised(ease(view, pool.predictions)) for view in views]
     empty = np.zeros((len(pool), 0))
     rivals = tuple(without_own(view, pool.predictions) for view in views)
-    return Description(np.hstack([empty, *columns]), components, kernel, rivals)
+    own_scores = None if pool.scores is None else np.clip(ease(views[-1], pool.predictions)[:, :1], -12, 12)
+    doubt = 1 - views[-1][np.arange(len(pool)), pool.predictions] if views else None
+    return Description(np.hstack([empty, *columns]), components, kernel, rivals, own_scores, doubt)
 
 
 # ---------------------------------------------------------------- columns from a view (N, C)
@@ -92,7 +98,7 @@ def without_own(view: Array, predictions: Array) -> Array:
     return np.asarray(others / others.sum(1, keepdims=True))
 
 
-def standardised(columns: Array, limit: float = 5.0) -> Array:
+def standardised(columns: Array, limit: float = 8.0) -> Array:
     """Mean 0, variance 1, cut at `limit` standard deviations; constant columns are 0."""
     scale = columns.std(0)
     return np.asarray(np.clip((columns - columns.mean(0)) / np.where(scale > 0, scale, np.inf), -limit, limit))

@@ -53,18 +53,25 @@ def successive_draws(
 # ---------------------------------------------------------------- sizes: how often a point should be drawn
 
 
-def pilot_sizes(predictions: Array, n_classes: int, n: int, least: int = 4, most: float = 0.3) -> Array:
-    """(N,) sizes for a first sample of n: uniform, but `least` labels are expected in every predicted class.
+def pilot_sizes(predictions: Array, n_classes: int, n: int, doubt: Array | None = None, least: int = 4) -> Array:
+    """(N,) sizes for a first sample of n: mostly uniform, with a share for rare predicted classes and doubtful points.
 
-    The extra labels for rare classes are at most the share `most` of the sample.
+    doubt  (N,) how likely the model is wrong by its own account, or None: DOUBTFUL of the labels follow it, so that a
+           model that is hardly ever wrong shows some errors early
+    least  labels expected in every predicted class (0: classes do not matter), within RARE of the labels
     """
     counts = np.bincount(predictions, minlength=n_classes).astype(np.float64)
-    expected = n * counts / counts.sum()
-    extra = np.maximum(np.minimum(least, counts) - expected, 0.0)
-    if extra.sum() > most * n:
-        extra *= most * n / extra.sum()
-    per_point = np.divide(expected + extra, counts, out=np.zeros_like(counts), where=counts > 0)
-    return np.asarray(per_point[predictions] / (n / counts.sum()))
+    extra = np.maximum(np.minimum(least, counts) - n * counts / counts.sum(), 0.0)
+    extra *= min(1.0, RARE * n / max(extra.sum(), 1e-300))
+    boost = np.divide(extra, counts, out=np.zeros_like(counts), where=counts > 0)
+    sizes = 1 + boost[predictions] * (counts.sum() / n)
+    if doubt is None or doubt.mean() <= 0:
+        return np.asarray(sizes)
+    return np.asarray((1 - DOUBTFUL) * sizes + DOUBTFUL * doubt / doubt.mean())
+
+
+RARE, DOUBTFUL = 0.3, 0.3
+"""Shares of the first sample that may go to rare predicted classes and to doubtful points."""
 
 
 def earned_tilt(

@@ -67,7 +67,7 @@ class Assured:
     tilt: float | None = None
     simultaneous: bool = False
     planned: int = 200
-    prior: float = 6.0
+    prior: float = 4.0
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
@@ -126,9 +126,9 @@ class Assured:
         """((N,) how often each point should be drawn, mean 1 over the pool; the belief that says so)."""
         pool = task.pool
         if len(history.labels) - len(history.volunteered) < self.pilot:
-            if all(metric.kind in RIGHT_OR_WRONG and metric.where is None for metric in task.metrics):
-                return np.ones(len(pool)), None
-            return pilot_sizes(pool.predictions, len(pool.classes), self.pilot), None
+            plain = all(metric.kind in RIGHT_OR_WRONG and metric.where is None for metric in task.metrics)
+            doubt = None if self.belief is not None else describe(pool).doubt
+            return pilot_sizes(pool.predictions, len(pool.classes), self.pilot, doubt, 0 if plain else 4), None
         belief = self._fit(task, history, exposure)
         estimator = estimator_of(history, belief, exposure)
         believed, seen = self._importance(task, history, belief, exposure)

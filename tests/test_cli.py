@@ -91,6 +91,18 @@ def test_a_slice_with_few_labels_is_called_insufficient(tmp_path):
     assert len(json.loads(run("estimate", path, "--by", "scanner", "--json").out)["insufficient"]) == 2
 
 
+@pytest.mark.parametrize("labels", [0, 1, 2, 5])
+def test_the_default_method_answers_from_the_first_label_on(tmp_path, labels):
+    table, truth = write_table(tmp_path)
+    path, roles = tmp_path / "first.altmas", ("--data", table, "--id", "study_id", "--prediction", "vendor_label")
+    run("init", path, *roles, "--features", "x1", "--features", "x2", "--metric", "accuracy", "--metric", "recall[cat]")
+    for case in list(truth)[:labels]:
+        run("tell", path, case, truth[case])
+    for one in json.loads(run("estimate", path, "--json").out)["estimates"]:
+        assert one["labels"] == labels and (one["low"] is None or one["low"] <= one["value"] <= one["high"])
+    assert run("check", path, "f1[dog] >= 0.999").code in (1, 3)
+
+
 @pytest.mark.parametrize("claim, code", [("accuracy > 0.3", 0), ("accuracy >= 99%", 1), ("accuracy > 0.7", 3)])
 def test_check_answers_with_its_exit_code(tmp_path, claim, code):
     path, truth = make_session(tmp_path)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from altmas.cli.app import literal
+from altmas.cli.show import working
 from altmas.errors import PlanError
 
 if TYPE_CHECKING:
@@ -154,16 +155,17 @@ def pool_of(
     """The pool that the options describe."""
     from altmas.pool import Pool
 
-    return Pool.from_table(
-        data,
-        prediction=prediction,
-        id=id,
-        features=features or None,
-        scores=scores or None,
-        slices=slices or (),
-        show=(show[0] if len(show) == 1 else show) if show else None,
-        classes=classes or None,
-    )
+    with working("reading the table"):
+        return Pool.from_table(
+            data,
+            prediction=prediction,
+            id=id,
+            features=features or None,
+            scores=scores or None,
+            slices=slices or (),
+            show=(show[0] if len(show) == 1 else show) if show else None,
+            classes=classes or None,
+        )
 
 
 def pairs(option: str, given: Sequence[str] | None, *, last: bool = True) -> dict[str, str]:

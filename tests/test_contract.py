@@ -126,7 +126,8 @@ def test_a_pool_without_what_it_needs_is_refused_by_name(method):
 
 def test_permuting_the_classes_permutes_the_results():
     """Exact for methods that train nothing; networks start from other random numbers."""
-    for name in ("tradition", "trust"):
+    weighted = ("stratified", "druck", "sawade", "lure", "ppi", "active-inference", "paula", "adastrat")
+    for name in ("tradition", "trust", *weighted):
         if name not in METHODS:
             continue
         values = []

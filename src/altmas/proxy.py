@@ -4,6 +4,7 @@ The surrogate is the cross-fitted belief learned from the labels so far. It is f
 doubled, from the first labels told, so that the guess in force at any batch can be had again from the history.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -27,7 +28,9 @@ PILOT = 40
 
 _scores: WeakKeyDictionary[Pool, Belief] = WeakKeyDictionary()
 _fitted: WeakKeyDictionary[Pool, dict[Any, Belief]] = WeakKeyDictionary()
+_made: dict[Any, tuple[Belief, Array]] = {}
 REMEMBERED = 8
+"""Beliefs and arrays that are kept for the next batch."""
 
 
 def proxy_of(task: "Task", history: History, labels: int | None = None) -> Belief | None:
@@ -66,6 +69,18 @@ def learned(task: "Task", history: History, seen: int) -> Belief:
             remembered.pop(next(iter(remembered)))
         remembered[key] = belief_of(task.pool, describe(task.pool), rows, codes, np.ones(len(rows)), folds)
     return remembered[key]
+
+
+def remembered(belief: Belief, key: Any, make: Callable[[], Array]) -> Array:
+    """What `make` gives for a belief, computed once while it is among the last ones asked for."""
+    place = (id(belief), key)
+    owner, made = _made.get(place, (None, None))
+    if owner is not belief or made is None:
+        made = make()
+        for old in list(_made)[: len(_made) - REMEMBERED + 1]:
+            _made.pop(old, None)
+        _made[place] = belief, made
+    return made
 
 
 def phi_moments(metric: Metric, belief: Belief, members: Array | None) -> tuple[Array, Array, float]:

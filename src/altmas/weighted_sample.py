@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.estimates import Estimate, Estimates
+from altmas.estimators import positive
 from altmas.history import History
 from altmas.intervals import bounded_interval, normal_quantile, student_quantile
 from altmas.metrics import Metric, table_of
@@ -110,14 +111,6 @@ def volunteered_mask(history: History) -> NDArray[np.bool_]:
     mask = np.zeros(history.n_points, np.bool_)
     mask[history.volunteered] = True
     return mask
-
-
-def positive(table: Array) -> Array:
-    """The table with negative cells at 0 and the row sums kept: for gradients only, never the estimate itself."""
-    cut = np.maximum(table, 0.0)
-    sums = cut.sum(1, keepdims=True)
-    wanted = np.maximum(table.sum(1, keepdims=True), 0.0)
-    return np.asarray(np.where(sums > 0, cut * wanted / np.maximum(sums, 1e-300), cut))
 
 
 # ---------------------------------------------------------------- from solutions to estimates

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from altmas.belief import Belief
 from altmas.estimates import Estimates
+from altmas.estimators import positive
 from altmas.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
-from altmas.proxy import phi_moments, proxy_of
-from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, positive, volunteered_mask
+from altmas.proxy import phi_moments, proxy_of, remembered
+from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, volunteered_mask
 
 Array = NDArray[Any]
 PROPOSE = 17
@@ -63,9 +64,12 @@ class ActiveInference:
     def estimate(self, task: Task, history: History) -> Estimates:
         power: dict[str, float] = {}
         batches = Batches.of(task, history)
+        views: dict[Any, View] = {}
 
         def solve(metric: Metric, inside: Array) -> Solution:
-            found, power[metric.name] = solution(task, history, batches, metric, inside, self.power)
+            if metric.where not in views:
+                views[metric.where] = View.of(task, history, batches, inside)
+            found, power[metric.name] = solution(task, history, views[metric.where], metric, self.power)
             return found
 
         return estimates_of(self.name, task, history, solve, {"lambda": power})
@@ -76,12 +80,16 @@ class ActiveInference:
 
 def expected_error(task: Task, belief: Belief) -> Array:
     """(N,) u: root of the expected squared error of the guess, added over the metrics, each on its own scale."""
-    total = np.zeros(len(task.pool))
-    for metric in task.metrics:
-        mean, square, spread = phi_moments(metric, belief, metric.members(task.pool))
-        if spread > 0:
-            total += np.maximum(square - mean**2, 0.0) / spread
-    return np.asarray(np.sqrt(total))
+
+    def total() -> Array:
+        squares = np.zeros(len(task.pool))
+        for metric in task.metrics:
+            mean, square, spread = phi_moments(metric, belief, metric.members(task.pool))
+            if spread > 0:
+                squares += np.maximum(square - mean**2, 0.0) / spread
+        return np.asarray(np.sqrt(squares))
+
+    return remembered(belief, ("error", task.metrics), total)
 
 
 def water_filled(sizes: Array, n: int) -> Array:
@@ -177,35 +185,66 @@ class Batches:
         return np.asarray(shares.sum() - np.cumsum(shares))
 
 
-def solution(
-    task: Task, history: History, batches: Batches, metric: Metric, inside: Array, power: float | None
-) -> tuple[Solution, float]:
+@dataclass(frozen=True)
+class View:
+    """The batches seen from one slice: what all its metrics share.
+
+    exact, plain, shift  (C, C) volunteered labels; sum of the shares times the labels, and times the guesses, of A_m
+    size                 points inside that nobody volunteered;  draws  labels among them
+    believed             for each belief its table of these points and its rows at the draws
+    """
+
+    batches: Batches
+    inside: Array
+    exact: Array
+    plain: Array
+    shift: Array
+    size: int
+    draws: int
+    believed: tuple[tuple[Array, Array] | None, ...]
+
+    @classmethod
+    def of(cls, task: Task, history: History, batches: Batches, inside: Array) -> "View":
+        volunteered = volunteered_mask(history)
+        told, population = np.flatnonzero(inside & volunteered), inside & ~volunteered
+        believed = tuple(
+            None if belief is None else (belief.table(population), belief.rows(batches.rows))
+            for belief in batches.beliefs
+        )
+        return cls(
+            batches=batches,
+            inside=inside,
+            exact=table_of(task.pool.predictions[told], history.known[told], len(task.pool.classes)),
+            plain=_plain_table(task, history, batches, inside),
+            shift=_shift_table(task, batches, inside, believed),
+            size=int(population.sum()),
+            draws=int((batches.told & inside[batches.rows]).sum()),
+            believed=believed,
+        )
+
+
+def solution(task: Task, history: History, view: View, metric: Metric, power: float | None) -> tuple[Solution, float]:
     """The solution and its lambda, which makes sum_m share^2 (1 - pi) <D, A_m - T>^2 least."""
-    volunteered = volunteered_mask(history)
-    told = np.flatnonzero(inside & volunteered)
-    exact = table_of(task.pool.predictions[told], history.known[told], len(task.pool.classes))
-    draws = int((batches.told & inside[batches.rows]).sum())
-    if draws == 0:
+    exact, plain, shift, batches = view.exact, view.plain, view.shift, view.batches
+    if view.draws == 0:
         return Solution(exact, 0.0, 0), 0.0
-    plain = _plain_table(task, history, batches, inside)
-    shift = _shift_table(task, batches, inside, inside & ~volunteered)
     used = batches.told
     weight = (batches.shares / np.maximum(batches.known, 1))[batches.batch[used]] ** 2 * (1 - batches.inclusion[used])
     slope = _centred(metric, exact, plain)
     if power is None:
-        z, f = _moves(task, history, batches, slope, inside, inside & ~volunteered)
+        z, f = _moves(task, history, view, slope)
         z, f = z - (slope * plain).sum(), f - (slope * shift).sum()
         bottom = float((weight * f**2).sum())
         power = float(np.clip(-(weight * z * f).sum() / bottom, 0.0, 1.0)) if bottom > 0 else 0.0
     rest = plain + power * shift
-    scale = float((inside & ~volunteered).sum()) / rest.sum()  # their number is known: no need to estimate it
+    scale = view.size / rest.sum()  # their number is known: no need to estimate it
     slope = scale * _centred(metric, exact, scale * rest)
-    z, f = _moves(task, history, batches, slope, inside, inside & ~volunteered)
+    z, f = _moves(task, history, view, slope)
     moves = z + power * f - (slope * rest).sum()
     m = len(moves)
     squares = weight * moves**2
     variance = float(squares.sum()) * m / max(m - 1, 1)
-    return Solution(exact + scale * rest, variance, draws, effective_sample_size(squares)), power
+    return Solution(exact + scale * rest, variance, view.draws, effective_sample_size(squares)), power
 
 
 def _centred(metric: Metric, exact: Array, rest: Array) -> Array:
@@ -223,29 +262,30 @@ def _plain_table(task: Task, history: History, batches: Batches, inside: Array) 
     return table_of(task.pool.predictions[rows], history.known[rows], len(task.pool.classes), weights[kept])
 
 
-def _shift_table(task: Task, batches: Batches, inside: Array, population: Array) -> Array:
+def _shift_table(
+    task: Task, batches: Batches, inside: Array, believed: tuple[tuple[Array, Array] | None, ...]
+) -> Array:
     """(C, C) sum of the shares times the guesses of each A_m: all points open then, minus its own over pi."""
     predictions, n_classes = task.pool.predictions, len(task.pool.classes)
     shift = np.zeros((n_classes, n_classes))
     t, here = batches.batch, inside[batches.rows].astype(np.float64)
     share = batches.shares / np.maximum(batches.known, 1)
-    for k, belief in enumerate(batches.beliefs):
-        if belief is None:
+    for k, (belief, known) in enumerate(zip(batches.beliefs, believed, strict=True)):
+        if belief is None or known is None:
             continue
         mine = batches.guess == k
-        shift += batches.shares[mine].sum() * belief.table(population)
+        shift += batches.shares[mine].sum() * known[0]
         weights = here * (batches.later(mine)[t] + np.where(mine[t], share[t] * batches.own, 0.0))
-        np.subtract.at(shift, predictions[batches.rows], weights[:, None] * belief.rows(batches.rows))
+        np.subtract.at(shift, predictions[batches.rows], weights[:, None] * known[1])
         for batch in np.flatnonzero(mine):
             away = batches.closed[batch][inside[batches.closed[batch]]]
             np.subtract.at(shift, predictions[away], batches.shares[batch] * belief.rows(away))
     return shift
 
 
-def _moves(
-    task: Task, history: History, batches: Batches, slope: Array, inside: Array, population: Array
-) -> tuple[Array, Array]:
+def _moves(task: Task, history: History, view: View, slope: Array) -> tuple[Array, Array]:
     """(<D, labels of A_m>, <D, guesses of A_m>) of each labelled draw."""
+    batches, inside = view.batches, view.inside
     predictions, t, count = task.pool.predictions, batches.batch, len(batches.asked)
     here = inside[batches.rows]
     told = batches.told & here
@@ -253,12 +293,12 @@ def _moves(
     in_batch = np.bincount(t, d, count) * batches.raised
     z = (np.cumsum(in_batch) - in_batch)[t] + batches.own * d
     f = np.zeros(len(t))
-    for k, belief in enumerate(batches.beliefs):
-        if belief is None:
+    for k, (belief, known) in enumerate(zip(batches.beliefs, view.believed, strict=True)):
+        if belief is None or known is None:
             continue
-        g = np.where(here, (belief.rows(batches.rows) * slope[predictions[batches.rows]]).sum(1), 0.0)
+        g = np.where(here, (known[1] * slope[predictions[batches.rows]]).sum(1), 0.0)
         drawn = np.bincount(t, g, count)
-        open_sum = float((slope * belief.table(population)).sum()) - (np.cumsum(drawn) - drawn)
+        open_sum = float((slope * known[0]).sum()) - (np.cumsum(drawn) - drawn)
         for batch in np.flatnonzero(batches.guess == k):
             away = batches.closed[batch][inside[batches.closed[batch]]]
             open_sum[batch] -= float((belief.rows(away) * slope[predictions[away]]).sum())

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from altmas.designs import successive_draws
 from altmas.estimates import Estimates
+from altmas.estimators import positive
 from altmas.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
 from altmas.proxy import proxy_of
 from altmas.weighted import Draws, draws_of
-from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, positive
+from altmas.weighted_sample import Solution, effective_sample_size, estimates_of
 
 Array = NDArray[Any]
 PROPOSE = 15

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from altmas.belief import Belief
 from altmas.designs import uniform_draws
 from altmas.estimates import Estimates
+from altmas.estimators import positive
 from altmas.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
 from altmas.proxy import learned, score_belief
 from altmas.strata import labelled_draws
-from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, positive, volunteered_mask
+from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, volunteered_mask
 
 Array = NDArray[Any]
 PROPOSE = 16
@@ -46,9 +47,13 @@ class Ppi:
         elif len(history.labels) >= LEAST:
             belief = learned(task, history, len(history.labels))
         power: dict[str, float] = {}
+        expected: dict[Any, Array | None] = {}  # tables of the points that could be drawn, by slice
 
         def solve(metric: Metric, inside: Array) -> Solution:
-            found, power[metric.name] = powered(task, history, belief, metric, inside)
+            if metric.where not in expected:
+                rest = inside & ~volunteered_mask(history)
+                expected[metric.where] = None if belief is None else belief.table(rest)
+            found, power[metric.name] = powered(task, history, belief, expected[metric.where], metric, inside)
             return found
 
         return estimates_of(self.name, task, history, solve, {"lambda": power})
@@ -70,7 +75,7 @@ def powered_mean(values: Array, guesses: Array, pool_mean: float, size: int, pow
 
 
 def powered(
-    task: Task, history: History, belief: Belief | None, metric: Metric, inside: Array
+    task: Task, history: History, belief: Belief | None, expected: Array | None, metric: Metric, inside: Array
 ) -> tuple[Solution, float]:
     """The solution and its lambda: T = sample scaled up + lambda (belief on the pool - on the sample, scaled up)."""
     predictions, known, n_classes = task.pool.predictions, history.known, len(task.pool.classes)
@@ -84,13 +89,13 @@ def powered(
         return Solution(table, 0.0, 0), 0.0
     a, y, size = predictions[rows], known[rows], int(rest.sum())
     sampled = table + table_of(a, y, n_classes) * (size / n)
-    if belief is None:
+    if belief is None or expected is None:
         slope = metric.gradient(sampled)
         return Solution(sampled, *_spread(slope[a, y], size)), 0.0
     believed = belief.rows(rows)
     on_sample = np.zeros_like(table)
     np.add.at(on_sample, a, believed * (size / n))
-    shift = belief.table(rest) - on_sample
+    shift = expected - on_sample
     slope = metric.gradient(positive(sampled))
     power = power_of(slope[a, y], (believed * slope[a]).sum(1))
     final = sampled + power * shift

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.protocol import Needs, Task
-from altmas.proxy import phi_moments, proxy_of
+from altmas.proxy import phi_moments, proxy_of, remembered
 from altmas.replacement import draw_with_replacement, replacement_sample
 from altmas.weighted_sample import effective_sample_size, estimates_of, volunteered_mask
 
@@ -55,8 +55,12 @@ def optimal_chances(task: Task, history: History) -> Array:
     belief = proxy_of(task, history)
     if belief is None:
         return np.ones(len(task.pool))
-    squares = [phi_moments(metric, belief, metric.members(task.pool))[1] for metric in task.metrics]
-    return np.asarray(np.sqrt(np.maximum(sum(squares), 0.0)))
+
+    def total() -> Array:
+        squares = [phi_moments(metric, belief, metric.members(task.pool))[1] for metric in task.metrics]
+        return np.asarray(np.sqrt(np.maximum(sum(squares), 0.0)))
+
+    return remembered(belief, ("optimum", task.metrics), total)
 
 
 # ---------------------------------------------------------------- closed forms

@@ -60,6 +60,17 @@ class Influence:
         share, side = belief.rivals[:, self.column], self.side[owner]
         return share * side, share * side**2
 
+    def dot(self, table: Array) -> float:
+        """<D, table> for a table whose rows add up to 0."""
+        if self.dense is not None:
+            return float((self.dense * table).sum())
+        value = float((self.own * np.diagonal(table)).sum())
+        if self.side is not None and self.column is not None:
+            beside = table[:, self.column].copy()
+            beside[self.column] = 0.0
+            value += float((self.side * beside).sum())
+        return value
+
     def spread(self, table: Array) -> float:
         """Sum over the points of a table of (D - mean of D)^2: N times the variance of D under random sampling."""
         total = table.sum()

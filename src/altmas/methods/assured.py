@@ -67,7 +67,7 @@ class Assured:
     tilt: float | None = None
     simultaneous: bool = False
     planned: int = 200
-    prior: float = 4.0
+    prior: float = 3.0
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"

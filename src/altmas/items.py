@@ -1,16 +1,19 @@
-"""What a labeller is shown, read one point at a time from columns that stay in Arrow's memory."""
+"""What a labeller is shown, read one point at a time from columns that stay in Arrow's memory.
+
+Arrow is loaded only where there are frames: half of the time to start would go into it.
+"""
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-import narwhals as nw
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class LazyItems(Sequence[Any]):
     """The values of one column, or the rows of several as dicts; each is made when it is looked at."""
 
-    def __init__(self, columns: pa.ChunkedArray | pa.Table) -> None:
+    def __init__(self, columns: "pa.ChunkedArray | pa.Table") -> None:
         self.columns = columns
 
     def __len__(self) -> int:
@@ -24,13 +27,18 @@ class LazyItems(Sequence[Any]):
         if isinstance(place, slice):
             return [self[row] for row in range(*place.indices(len(self)))]
         row = range(len(self))[place]  # IndexError, and rows counted from the end, as in a list
-        if isinstance(self.columns, pa.Table):
+        if hasattr(self.columns, "column_names"):  # a table; else one column
             return {name: self.columns.column(name)[row].as_py() for name in self.columns.column_names}
         return self.columns[row].as_py()
 
 
 def items_of(given: Any) -> Sequence[Any] | None:
     """A sequence that can be indexed by row: frames and series of pandas, polars or pyarrow become lazy items."""
+    if given is None or isinstance(given, list | tuple | LazyItems):
+        return given
+    import narwhals as nw
+    import pyarrow as pa
+
     if isinstance(given, pa.Array):
         return LazyItems(pa.chunked_array([given]))
     native = nw.from_native(given, pass_through=True, allow_series=True)

@@ -7,6 +7,7 @@ from altmas.estimates import Estimate, Estimates
 from altmas.metrics import Metric
 from altmas.plan import Plan
 from altmas.pool import Pool
+from altmas.predict_performance import predict_performance
 from altmas.session import Query, Session
 from altmas.simulate import Simulation, simulate
 from altmas.snapshot import Snapshot, Status
@@ -34,6 +35,7 @@ __all__ = [
     "__version__",
     "errors",
     "methods",
+    "predict_performance",
     "simulate",
     "worst_case",
 ]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from altmas.errors import FileError, NotASession, PoolMismatch, SessionError
@@ -191,6 +190,8 @@ def _text_chunks(name: str, text: str) -> Parts:
 
 
 def _arrow_chunks(items: LazyItems) -> Parts:
+    import pyarrow as pa  # here, because most sessions hold no frames
+
     table = items.columns if isinstance(items.columns, pa.Table) else pa.table([items.columns], [ONE_COLUMN])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -199,6 +200,8 @@ def _arrow_chunks(items: LazyItems) -> Parts:
 
 
 def _arrow(chunks: Iterable[bytes]) -> LazyItems:
+    import pyarrow as pa
+
     table = pa.ipc.open_stream(pa.py_buffer(_column(chunks))).read_all()
     return LazyItems(table.column(0) if table.column_names == [ONE_COLUMN] else table)
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class Bar(Protocol):
@@ -19,7 +19,7 @@ class Bar(Protocol):
 
 
 class _Shown:
-    def __init__(self, progress: Progress, title: str, total: int) -> None:
+    def __init__(self, progress: "Progress", title: str, total: int) -> None:
         self.progress, self.task = progress, progress.add_task(title, total=total)
 
     def advance(self, steps: int) -> None:
@@ -43,6 +43,16 @@ def progress_bar(title: str, total: int, *, shown: bool = True) -> Iterator[Bar]
     if not shown:
         yield _Silent()
         return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

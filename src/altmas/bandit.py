@@ -1,4 +1,4 @@
-"""EXP3: which of several arms to play when their rewards may change (docs/equations.md C28, C29)."""
+"""EXP3: which of several arms to play when their rewards may change (docs/other-questions.md C28, C29)."""
 
 from typing import Any
 

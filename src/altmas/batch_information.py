@@ -1,4 +1,4 @@
-"""What the labels of several points tell together about the weights of the surrogate: BatchBALD (docs/equations.md B.3).
+"""What the labels of several points tell together about the surrogate: BatchBALD (docs/confidence.md B.3).
 
 probs[j, i, c] = p(y_i = c | x_i, w_j) for M draws that are shared by all points.
 A state s is one labelling of the points chosen so far. Given it, draw j has probability

@@ -1,4 +1,4 @@
-"""A small Gaussian process on the unit cube, and where to look next with it (docs/equations.md C.8).
+"""A small Gaussian process on the unit cube, and where to look next with it (docs/other-questions.md C.8).
 
 Prior: constant mean, radial basis function kernel of one length; what is seen carries noise. Length and noise are the
 most probable pair on a grid, lengths around 0.1 being likelier beforehand: equal values alone would make the longest

@@ -1,4 +1,4 @@
-"""How good is the model on data without any label? After Schelter et al. 2020 (docs/equations.md C.9).
+"""How good is the model on data without any label? After Schelter et al. 2020 (docs/other-questions.md C.9).
 
 Labelled source data is corrupted in many ways; how the distribution of the model's outputs changes and how its metrics
 change with it is learned, and applied to the outputs on the target. A shift that no corruption resembles, or one that

@@ -1,4 +1,4 @@
-"""Families of score distributions, all told by a location and the logarithm of a scale (docs/equations.md C.7).
+"""Families of score distributions, all told by a location and the logarithm of a scale (docs/confidence.md C.7).
 
 support  (low, high) a little wider than the scores seen; gamma and Weibull start at `low`, the truncated normal is cut
          at both ends. What cannot be (a location below the support) has density 0.

@@ -1,4 +1,4 @@
-"""In which situation is the model worst? After Gopakumar et al. 2018 (docs/equations.md C.8).
+"""In which situation is the model worst? After Gopakumar et al. 2018 (docs/other-questions.md C.8).
 
 Another question than the metrics of a pool: the answer is a scenario and the error rate in it, not an average.
 theta in [0, 1]^d is the scenario, f_c(theta) the error rate of class c in it, one Gaussian process for each class.

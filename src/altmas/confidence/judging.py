@@ -1,4 +1,4 @@
-"""How good a confidence score is (docs/equations.md D.0)."""
+"""How good a confidence score is (docs/confidence.md D.0)."""
 
 from typing import Any
 

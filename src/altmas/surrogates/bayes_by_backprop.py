@@ -1,4 +1,4 @@
-"""Bayes by Backprop (docs/equations.md D.9): every weight has a mean and a spread of its own, learned together.
+"""Bayes by Backprop (docs/confidence.md D.9): every weight has a mean and a spread of its own, learned together.
 
 w = mu + ln(1 + exp(rho)) eps                                       (D6)
 loss = share of the batch * [ln q(w) - ln prior(w)] - ln p(batch | w)

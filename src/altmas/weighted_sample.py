@@ -31,13 +31,17 @@ Array = NDArray[Any]
 class Solution(NamedTuple):
     """table (C, C) of the points inside, cells may be signed; variance of the metric; draws it rests on.
 
-    worth  how many equal terms the variance is worth: (sum of terms)^2 / (sum of their squares)
+    worth   how many equal terms the variance is worth: (sum of terms)^2 / (sum of their squares)
+    trials  draws whose label moves the metric at all (for recall those of its class);  weight  root mean square of the
+            number of points that each of them stands for
     """
 
     table: Array
     variance: float
     draws: int
     worth: float = 0.0
+    trials: int = 0
+    weight: float = 0.0
 
 
 Solve = Callable[[Metric, Array], Solution]
@@ -103,7 +107,14 @@ class WeightedSample:
         centre = 0.0 if self.counted else float((self.weights * moves)[here].sum()) / total
         residual = np.where(here, moves - centre, 0.0)
         worth = effective_sample_size((self.weights * residual) ** 2)
-        return Solution(table, scale**2 * self.variance(residual), int(here.sum()), worth)
+        variance = scale**2 * self.variance(residual)
+        return Solution(table, variance, int(here.sum()), worth, *trials_of(moves[here], scale * self.weights[here]))
+
+
+def trials_of(moves: Array, weights: Array) -> tuple[int, float]:
+    """(trials, weight) of a Solution from the influence of each draw and the points that it stands for."""
+    kept = np.abs(moves) > 1e-9 * np.abs(moves).max(initial=0.0)
+    return int(kept.sum()), float(np.sqrt((weights[kept] ** 2).mean())) if kept.any() else 0.0
 
 
 def volunteered_mask(history: History) -> NDArray[np.bool_]:
@@ -176,23 +187,22 @@ def _notes(value: float, metric: Metric, history: History, inside: Array, draws:
 
 
 def smoothed_variance(metric: Metric, predicted: Array, found: Solution, drawn: int, size: int, z: float) -> float:
-    """The variance with z^2 pseudo-labels, half right, half wrong, each of the mean weight size / drawn.
+    """The variance with z^2 pseudo-trials of the usual weight, half that raise the metric and half that lower it.
 
-    Agresti and Coull do so for one share: labels without a single error must not give an interval of width 0. For a
-    uniform sample it is the variance of `random_sample`.
-        (V + z^2 (R/n)^2 (1 - n/R) mean e0^2) (n / (n + z^2))^2,   e0 = D[a, a] - centre or D[a, c] - centre
+    Agresti and Coull do so for one share: labels without a single error must not give an interval of width 0. With
+    n_t trials of weight w, n of R points labelled, and e0 the influence of a cell,
+        (V + z^2 w^2 (1 - n/R) mean e0^2) (n_t / (n_t + z^2))^2
+    For the accuracy of a uniform sample that is the variance of `random_sample`.
     """
-    table = positive(found.table)
-    slope, total = metric.gradient(table), table.sum()
-    n_classes = len(table)
-    centre = (table * slope).sum() / total if total > 0 else 0.0
-    squares = (slope - centre) ** 2
-    right = np.diagonal(squares)
-    half_wrong = (right + (squares.sum(1) - right) / (n_classes - 1)) / 2
-    surprise = float(half_wrong[predicted].mean())
-    drawn = max(drawn, 1)
-    pseudo = z**2 * (size / drawn) ** 2 * max(0.0, 1 - drawn / size) * surprise if size else 0.0
-    return max(0.0, found.variance + pseudo) * (drawn / (drawn + z**2)) ** 2
+    slope = metric.gradient(positive(found.table))[np.bincount(predicted, minlength=len(found.table)) > 0]
+    limit = 1e-9 * np.abs(slope).max(initial=0.0)
+    sides = [slope[slope > limit], slope[slope < -limit]]
+    surprise = float(np.mean([(side**2).mean() if len(side) else 0.0 for side in sides]))
+    left = max(0.0, 1 - drawn / size) if size else 0.0
+    if found.trials == 0:
+        return found.variance + z**2 * (size / max(drawn, 1)) ** 2 * left * surprise
+    pseudo = z**2 * found.weight**2 * left * surprise
+    return max(0.0, found.variance + pseudo) * (found.trials / (found.trials + z**2)) ** 2
 
 
 def _worth(metric: Metric, found: Solution, size: int) -> float:

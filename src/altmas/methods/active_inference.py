@@ -13,7 +13,7 @@ from altmas.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
 from altmas.proxy import phi_moments, proxy_of, remembered
-from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, volunteered_mask
+from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, trials_of, volunteered_mask
 
 Array = NDArray[Any]
 PROPOSE = 17
@@ -244,7 +244,11 @@ def solution(task: Task, history: History, view: View, metric: Metric, power: fl
     m = len(moves)
     squares = weight * moves**2
     variance = float(squares.sum()) * m / max(m - 1, 1)
-    return Solution(exact + scale * rest, variance, view.draws, effective_sample_size(squares)), power
+    rows = batches.rows[used]
+    here = view.inside[rows]
+    weights = (batches.shares / np.maximum(batches.known, 1))[batches.batch[used]] * batches.own[used]
+    trials = trials_of(slope[task.pool.predictions[rows], history.known[rows]][here], scale * weights[here])
+    return Solution(exact + scale * rest, variance, view.draws, effective_sample_size(squares), *trials), power
 
 
 def _centred(metric: Metric, exact: Array, rest: Array) -> Array:

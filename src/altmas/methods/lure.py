@@ -14,7 +14,7 @@ from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
 from altmas.proxy import proxy_of
 from altmas.weighted import Draws, draws_of
-from altmas.weighted_sample import Solution, effective_sample_size, estimates_of
+from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, trials_of
 
 Array = NDArray[Any]
 PROPOSE = 15
@@ -79,4 +79,5 @@ def plain_lure(task: Task, history: History, draws: Draws, metric: Metric, insid
     terms = loss * draws.tilt * (draws.open - draws.place + 1) + np.cumsum(loss) - loss - draws.open * mean
     squares = (draws.steps * terms) ** 2
     variance = float(squares.sum()) * m / max(m - 1, 1)
-    return Solution(table, variance, int(here.sum()), effective_sample_size(squares))
+    trials = trials_of(slope[a, y][here], (draws.open / m * draws.weights)[here])
+    return Solution(table, variance, int(here.sum()), effective_sample_size(squares), *trials)

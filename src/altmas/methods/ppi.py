@@ -15,7 +15,7 @@ from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
 from altmas.proxy import learned, score_belief
 from altmas.strata import labelled_draws
-from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, volunteered_mask
+from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, trials_of, volunteered_mask
 
 Array = NDArray[Any]
 PROPOSE = 16
@@ -91,7 +91,7 @@ def powered(
     sampled = table + table_of(a, y, n_classes) * (size / n)
     if belief is None or expected is None:
         slope = metric.gradient(sampled)
-        return Solution(sampled, *_spread(slope[a, y], size)), 0.0
+        return Solution(sampled, *_spread(slope[a, y], size), *trials_of(slope[a, y], np.full(n, size / n))), 0.0
     believed = belief.rows(rows)
     on_sample = np.zeros_like(table)
     np.add.at(on_sample, a, believed * (size / n))
@@ -100,7 +100,8 @@ def powered(
     power = power_of(slope[a, y], (believed * slope[a]).sum(1))
     final = sampled + power * shift
     slope = metric.gradient(positive(final))
-    return Solution(final, *_spread(slope[a, y] - power * (believed * slope[a]).sum(1), size)), power
+    rest_spread = _spread(slope[a, y] - power * (believed * slope[a]).sum(1), size)
+    return Solution(final, *rest_spread, *trials_of(slope[a, y], np.full(n, size / n))), power
 
 
 def _spread(rest: Array, size: int) -> tuple[float, int, float]:

@@ -94,10 +94,10 @@ def belief_of(
         for k in range(int(folds.max()) + 1)
         for kept in [folds[labelled] != k]
     ]
-    names = list(fits[0].answers)
+    names = [name for name in fits[0].answers if all(name in fit.answers for fit in fits)]  # a fold may lack labels
     answers = np.empty((len(names), len(pool)))
     for k, fit in enumerate(fits):
-        answers[:, folds == k] = np.stack(list(fit.answers.values()))
+        answers[:, folds == k] = np.stack([fit.answers[name] for name in names])
     prior = np.array([TRUST.get(name, 1.0) for name in names])
     shares = combination(answers[:, labelled], right, weights, prior)
     agree = np.clip(pooled(answers, shares), CERTAIN, 1 - CERTAIN)

@@ -1,7 +1,7 @@
 """Semisupervised performance evaluation: few labels and the distribution of all scores (C.7)."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,7 +15,7 @@ from altmas.methods.rounds import estimates_of, known_table, nothing_known, unif
 from altmas.metrics import Metric
 from altmas.pool import Pool
 from altmas.score_families import FAMILIES
-from altmas.score_mixture import Array, BinnedScores, Mixture, fit, logit, sample
+from altmas.score_mixture import Array, BinnedScores, Mixture, fit, fit_as_far_as_labels_bear_it, logit, sample
 from altmas.suggest import near
 
 FIT = 17
@@ -26,6 +26,9 @@ RIGHT = -1
 
 AGREE = 1.05
 """R-hat above which the chains have not found the same posterior."""
+
+FEW = 5
+"""With fewer labels of one kind nothing keeps its score distribution from being something else."""
 
 MODEL = "credible if the score families fit"
 
@@ -39,11 +42,14 @@ class Spe:
     so the interval is credible for the pool, as far as the families fit; where they do not, estimates are biased.
 
     families        what each score distribution may be; the pair of lowest BIC is taken
+    unlabelled      how much an unlabelled point counts in the fit; 1 as published, by default as far as the labels bear
+                    it (where the families do not fit, thousands of scores would outvote what the labels say)
     chains, steps   of the random walk, the first half of which is thrown away
     draws           of the parameters that metrics are computed for
     """
 
     families: tuple[str, ...] = tuple(FAMILIES)
+    unlabelled: float | None = None
     chains: int = 4
     steps: int = 2000
     draws: int = 400
@@ -67,6 +73,7 @@ class Spe:
             ("chains", self.chains, 2),
             ("steps", self.steps, 100),
             ("draws", self.draws, 20),
+            ("unlabelled", 0 if self.unlabelled is None else self.unlabelled, 0),
         ):
             if value < least:
                 raise PlanError(f"{option} {value!r} is out of range; expected at least {least}; nothing was recorded")
@@ -96,9 +103,15 @@ class Spe:
         unknown = history.known < 0 if members is None else members & (history.known < 0)
         rng = np.random.default_rng([task.seed, FIT, len(history.labels), asked[0] + 1, len(asked)])
         tables = known + filled(task.pool, unknown, [answers[key] for key in asked], rng)
-        worst = max(answers[key].info["r_hat"] for key in asked)
-        note = MODEL if worst <= AGREE else f"{MODEL}; chains disagree (R-hat {worst:.2f})"
-        return credible(metric, tables, task.confidence, len(history.labels), note)
+        return credible(metric, tables, task.confidence, len(history.labels), _note([answers[key] for key in asked]))
+
+
+def _note(answers: list["Answers"]) -> str:
+    """What an interval rests on, and what speaks against it."""
+    worst = max(one.info["r_hat"] for one in answers)
+    fewest = min(min(one.info["labels"].values()) for one in answers)
+    note = MODEL if worst <= AGREE else f"{MODEL}; chains disagree (R-hat {worst:.2f})"
+    return note if fewest >= FEW else f"{note}; only {fewest} labels of one kind, so the scores alone tell it"
 
 
 @dataclass(frozen=True)
@@ -140,13 +153,21 @@ def _answers(options: Spe, task: Task, history: History, key: int) -> Answers:
     scores = BinnedScores.of(logit(pool.scores[np.arange(len(pool)), asked]))
     yes = history.codes == asked[rows]
     mixture = Mixture(scores, scores.counts(history.known < 0), scores.counts(rows[~yes]), scores.counts(rows[yes]))
-    best = fit(mixture, options.families)
+    if options.unlabelled is None:
+        best, weight = fit_as_far_as_labels_bear_it(mixture, options.families)
+    else:
+        weight = options.unlabelled
+        best = fit(replace(mixture, unlabelled=weight * mixture.unlabelled), options.families)
     rng = np.random.default_rng([task.seed, FIT, len(rows), key + 1])
     chains = sample(best, rng, options.chains, options.steps)
+    if chains.r_hat.max() > AGREE:  # once more, longer
+        chains = sample(best, rng, options.chains, 4 * options.steps)
     every = chains.kept.reshape(-1, chains.kept.shape[-1])
     theta = every[np.linspace(0, len(every) - 1, options.draws).astype(np.int64)]
     info = {
         "families": list(best.mixture.families),
+        "labels": {"yes": int(yes.sum()), "no": int((~yes).sum())},
+        "unlabelled_weight": weight,
         "bic": best.bic,
         "r_hat": float(chains.r_hat.max()),
         "accepted": chains.accepted,

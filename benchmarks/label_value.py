@@ -30,7 +30,7 @@ from altmas.methods import METHODS, Method, Task  # noqa: E402
 from altmas.metrics import Metric, metric_set, truth_values  # noqa: E402
 from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
-from altmas.simulate import label_until, label_value  # noqa: E402
+from altmas.simulate import label_until  # noqa: E402
 from benchmarks.data import NAMES, DataMissing, NamedPool, load  # noqa: E402
 from benchmarks.learnable_limit import learnable_limit  # noqa: E402
 
@@ -236,7 +236,7 @@ def row_of(
     covered = np.where(np.isnan(mine[:, members, 1]), np.nan, inside)
     by_metric = _mean(covered, 0)
     worst = int(np.nanargmin(by_metric)) if np.isfinite(by_metric).any() else 0
-    worth = (1.0, 1.0, 1.0) if cell.method == "tradition" else label_value(_per_run(error), _per_run(other))
+    worth = (1.0, 1.0, 1.0) if cell.method == "tradition" else value_of(error, other)
     spread = np.nanstd(error) / np.sqrt(max(np.isfinite(error).sum(), 1))
     return {
         "pool": cell.pool,
@@ -261,10 +261,25 @@ def row_of(
     }
 
 
-def _per_run(error: Array) -> Array:
-    """(repeats,) mean squared error over the group's defined metrics; runs with none defined are left out."""
-    squared = _mean(error**2, 1)
-    return np.asarray(squared[np.isfinite(squared)])
+def value_of(error: Array, other: Array, resamples: int = 200) -> tuple[float, float, float]:
+    """(label value, low, high): mean squared error of random sampling over that of the method, 90 % by bootstrap.
+
+    error (repeats, metrics), other likewise. Metrics that random sampling leaves undefined in more than half of its
+    runs are left out: nothing can be said of how many random labels they would take.
+    """
+    kept = (np.isfinite(other).mean(0) > 0.5) & (np.isfinite(error).mean(0) > 0.5)
+    if not kept.any() or len(other) < 2:
+        return float("nan"), float("nan"), float("nan")
+    rng = np.random.default_rng(0)
+    mine, theirs = error[:, kept] ** 2, other[:, kept] ** 2
+
+    def ratio(i: Array, j: Array) -> float:
+        return float(np.nanmean(_mean(theirs[j], 0)) / np.nanmean(_mean(mine[i], 0)))
+
+    draws = [ratio(*(rng.integers(len(x), size=len(x)) for x in (mine, theirs))) for _ in range(resamples)]
+    value = ratio(np.arange(len(mine)), np.arange(len(theirs)))
+    reach = 1.645 * float(np.std(np.log(draws)))
+    return value, value * float(np.exp(-reach)), value * float(np.exp(reach))
 
 
 def _mean(values: Array, axis: int) -> Array:

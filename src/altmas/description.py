@@ -138,7 +138,7 @@ def random_features(space: Array, count: int, gamma: float, seed: int) -> Array:
 def imitation(pool: Pool, space: Array, gamma: float) -> Array:
     """(N, C) P(the model says c | x), each point left out of its own prediction; the better of kernel and trees."""
     n_classes = len(pool.classes)
-    count = 2 * int(min(1500, (IMITATION_WORK / len(pool)) ** 0.5, len(pool)) // 2)
+    count = 2 * int(min(1500, (IMITATION_WORK / len(pool)) ** 0.5, len(pool) / 2) // 2)
     says = np.eye(n_classes)[pool.predictions]
     view = softened(leave_one_out_ridge(random_features(space, count, 0.3 * gamma, seed=0), says), pool.predictions)
     seen = np.bincount(pool.predictions, minlength=n_classes)

@@ -23,7 +23,7 @@ from altmas.metrics import Metric, table_of
 
 Array = NDArray[Any]
 
-LABELS_PER_CLASS = 10.0
+LABELS_PER_CLASS = 4.0
 """How many labels for each class make half of the correction part of the point where metrics are linearised."""
 
 
@@ -127,6 +127,7 @@ class Difference:
             unknown=int(self.unknown.sum()),
             skipped=int(self.inside[self.skipped].sum()),
             sampled=self.sampled,
+            classes=len(self.base),
         )
 
 
@@ -146,6 +147,7 @@ class Linearised:
     believed   variance if labels followed the belief
     spread     sum over all points of (D - mean)^2;  size  points that could be drawn
     labels, unknown, skipped  how many points have a label, have none, were skipped;  sampled  which draws lie inside
+    classes  how many there are
     """
 
     value: float
@@ -159,6 +161,7 @@ class Linearised:
     unknown: int
     skipped: int
     sampled: Array
+    classes: int
 
     @cached_property
     def terms(self) -> Array:

@@ -51,8 +51,23 @@ def bounded_interval(
         return max(low, value - half), min(high, value + half)
     size = high - low
     share = min(1.0, max(0.0, (value - low) / size))
-    from_, to = wilson(share, effective_trials(share, variance / size**2, quantile), quantile)
+    trials = effective_trials(share, variance / size**2, quantile)
+    from_, to = wilson(share, trials, quantile)
+    if math.isfinite(trials) and share <= 0.5:
+        from_ = min(from_, exact_lower(share, trials, quantile))
+    elif math.isfinite(trials):
+        to = max(to, 1 - exact_lower(1 - share, trials, quantile))
     return low + size * from_, low + size * to
+
+
+def exact_lower(p: float, n: float, z: float) -> float:
+    """Clopper and Pearson's lower bound of a share p in n trials.
+
+    Wilson's is too bold where one unlikely error was met: it says 0.18/n after one in n, this one 0.025/n.
+    """
+    from scipy.special import betaincinv
+
+    return float(betaincinv(p * n, n - p * n + 1, NormalDist().cdf(-z))) if p > 0 else 0.0
 
 
 def student_quantile(confidence: float, freedom: float) -> float:

@@ -41,6 +41,8 @@ from altmas.metrics import Metric
 from altmas.pool import Pool
 
 Array = NDArray[Any]
+MACRO = ("macro_precision", "macro_recall", "macro_f1", "balanced_accuracy")
+"""Means over classes: with most classes unseen they rest on the belief alone."""
 PROPOSE, SIMULTANEOUS = 3, 4
 REMEMBERED = 4
 CERTAIN_RATE = 1e9
@@ -207,6 +209,11 @@ class Assured:
             note = "every point is labelled: exact"
             worth = float(found.labels)
             return Estimate(metric.name, value, value, value, task.confidence, found.labels, worth, kind, note)
+        if metric.kind in MACRO and found.labels < found.classes:
+            note = f"no interval: fewer labels ({found.labels}) than classes ({found.classes}) to average over"
+            return Estimate(
+                metric.name, value, math.nan, math.nan, task.confidence, found.labels, math.nan, "none", note
+            )
         variance, freedom = cautious_variance(found.terms, found.believed, self.prior)
         quantile = factor * student_quantile(task.confidence, freedom) / normal_quantile(task.confidence)
         low, high = bounded_interval(value, variance, metric.bounds, quantile)

@@ -1,0 +1,160 @@
+"""`assured` as users meet it: exact where it can be, honest everywhere, the same on replay."""
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas.history import History
+from altmas.methods import Task
+from altmas.methods.assured import Assured, exposure_of
+from altmas.metrics import metric_set, truth_values
+from altmas.simulate import label_until
+from assured_world import constant_belief, runs, world
+
+
+def told(method, pool, truth, metrics, labels: int, seed: int = 0, batch: int = 20, **task) -> tuple[Task, History]:
+    wanted = Task(pool, metric_set(metrics, pool), seed=seed, **task)
+    return wanted, label_until(method, wanted, History(len(pool)), labels, batch, truth.__getitem__)
+
+
+def test_it_is_the_default():
+    pool, _ = world(n=60)
+    assert altmas.Session.create(None, pool).plan.method == Assured()
+
+
+def test_every_draw_is_recorded_with_its_probability_and_its_belief_row():
+    pool, truth = world(n=600)
+    _, history = told(Assured(), pool, truth, ["accuracy"], 120)
+    for batch in history.batches:
+        assert (batch.probabilities > 0).all() and (batch.probabilities <= 1).all()
+        if batch.labels_before >= 40:
+            assert batch.record["belief"].shape == (len(batch.indices), 3)
+            np.testing.assert_allclose(batch.record["belief"].sum(1), 1)
+
+
+def test_estimates_replay_bit_for_bit_from_the_history_alone():
+    """Nothing that is remembered between calls changes an answer, and an undo is an undo."""
+    pool, truth = world(n=500, scores=True)
+    task, history = told(Assured(), pool, truth, ["accuracy", "per_class"], 90)
+    first = Assured().estimate(task, history)
+    again, _ = world(n=500, scores=True)
+    fresh = Task(again, metric_set(["accuracy", "per_class"], again), seed=0)
+    copied = History(500, tuple(history.batches), dict(history.labels))
+    assert [(e.value, e.low, e.high) for e in Assured().estimate(fresh, copied)] == [
+        (e.value, e.low, e.high) for e in first
+    ]
+    shorter = History(500, history.batches[:2], dict(list(history.labels.items())[:40]))
+    exposure_of(shorter, pool)
+    assert [e.value for e in Assured().estimate(task, history)] == [e.value for e in first]
+
+
+def test_coverage_and_label_value_on_a_pool_with_known_difficulty():
+    """80 runs, hard labels: coverage of 95 % intervals at least 0.93 within Monte Carlo error, no bias, worth > 1."""
+    pool, truth = world(n=1500, accuracy=0.75)
+    found = runs(Assured(), pool, truth, ["accuracy", "recall[1]", "macro_f1"], 120, 80)
+    error = found[:, :, 0] - found[:, :, 3]
+    covered = (found[:, :, 1] <= found[:, :, 3]) & (found[:, :, 3] <= found[:, :, 2])
+    assert (covered.mean(0) >= 0.87).all()  # 0.93 less 2.2 standard errors
+    assert (np.abs(error.mean(0)) < 4 * error.std(0) / 80**0.5).all()
+    random = 0.75 * 0.25 * (1 / 120 - 1 / 1500)
+    assert (error[:, 0] ** 2).mean() < 1.2 * random
+
+
+def test_an_excellent_model_is_covered_too():
+    """Accuracy 0.995 at 100 labels: most runs see no error, and a width of 0 would cover nothing."""
+    pool, truth = world(n=2000, accuracy=0.995)
+    found = runs(Assured(belief=constant_belief), pool, truth, ["accuracy"], 100, 150)
+    covered = (found[:, 0, 1] <= found[:, 0, 3]) & (found[:, 0, 3] <= found[:, 0, 2])
+    assert covered.mean() >= 0.9
+    assert np.ptp(found[:, 0, 1:3], 1).mean() < 0.1
+
+
+def test_slices_callables_and_costs_come_from_the_same_labels():
+    from sklearn.metrics import balanced_accuracy_score
+
+    pool, truth = world(n=800)
+    cost = ("cost", [[0, 1, 5], [1, 0, 1], [1, 1, 0]])
+    wanted = ["accuracy@half=odd", balanced_accuracy_score, cost, "kappa", "mcc", "confusion[0,1]", "fbeta[1,2]"]
+    task, history = told(Assured(), pool, truth, wanted, 200)
+    exact = truth_values(pool, truth, task.metrics)
+    for one in Assured().estimate(task, history):
+        assert one.low <= one.value <= one.high, one.metric
+        assert abs(one.value - exact[one.metric]) < 2.5 * one.half_width, one.metric
+        assert one.effective_labels > 20, one.metric
+
+
+def test_slice_estimates_know_their_own_labels():
+    pool, truth = world(n=400)
+    task, history = told(Assured(), pool, truth, ["accuracy@half=odd", "accuracy"], 100)
+    odd, whole = Assured().estimate(task, history)
+    assert odd.labels == int((np.array(list(history.labels)) % 2 == 1).sum()) and whole.labels == 100
+    assert odd.half_width > whole.half_width
+
+
+def test_simultaneous_intervals_are_wider_than_single_ones():
+    pool, truth = world(n=600)
+    task, history = told(Assured(), pool, truth, ["paper"], 120)
+    single, together = Assured().estimate(task, history), Assured(simultaneous=True).estimate(task, history)
+    assert all(b.half_width > a.half_width for a, b in zip(single, together, strict=True))
+
+
+def test_labels_nobody_drew_count_where_they_are():
+    pool, truth = world(n=500)
+    task, history = told(Assured(), pool, truth, ["accuracy"], 60)
+    errors = [int(row) for row in np.flatnonzero(truth != pool.predictions) if row not in history.labels]
+    volunteered = {row: int(truth[row]) for row in errors[:40]}
+    more = History(500, history.batches, {**history.labels, **volunteered})
+    before, after = Assured().estimate(task, history)[0], Assured().estimate(task, more)[0]
+    exact = float((truth == pool.predictions).mean())
+    assert abs(after.value - exact) < 0.1  # 40 errors told, 40 points settled: not taken for a sample
+    assert after.labels == before.labels + 40
+
+
+def test_targets_make_intervals_anytime_and_draw_for_the_metric_that_lags():
+    pool, truth = world(n=800)
+    task, history = told(
+        Assured(), pool, truth, ["accuracy", "recall[0]"], 100, targets=(("recall[0]", 0.01),), stopping=True
+    )
+    kinds = {one.interval for one in Assured().estimate(task, history)}
+    assert kinds == {"anytime"}
+    plain = Task(pool, task.metrics, seed=0)
+    assert all(
+        a.half_width > b.half_width
+        for a, b in zip(Assured().estimate(task, history), Assured().estimate(plain, history), strict=True)
+    )
+
+
+@pytest.mark.slow
+def test_stopping_at_the_first_look_that_suffices_keeps_the_promise():
+    """1,000 runs, looked at after every label from 20 on, stopped when accuracy is within 0.06: misses below 5 %."""
+    misses = stopped_runs(1000)
+    assert misses.mean() < 0.05
+
+
+def test_stopping_early_keeps_the_promise_in_a_few_runs():
+    assert stopped_runs(60).mean() < 0.05 + 2 * (0.05 * 0.95 / 60) ** 0.5
+
+
+def stopped_runs(count: int, target: float = 0.06) -> np.ndarray:
+    """(count,) whether the interval at the stopping time missed the truth; constant belief, pool of 600."""
+    pool, truth = world(n=600, features=False)
+    exact, method = float((truth == pool.predictions).mean()), Assured(belief=constant_belief)
+    misses = []
+    for seed in range(count):
+        task = Task(pool, metric_set(["accuracy"], pool), seed=seed, stopping=True)
+        history = label_until(method, task, History(600), 20, 20, truth.__getitem__)
+        while (one := method.estimate(task, history)[0]).half_width > target and len(history.labels) < 500:
+            history = label_until(method, task, history, len(history.labels) + 1, 1, truth.__getitem__)
+        misses.append(not one.low <= exact <= one.high)
+    return np.array(misses)
+
+
+def test_many_classes_and_no_features_are_no_obstacle():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 100, 2000)
+    predictions = np.where(rng.random(2000) < 0.7, truth, rng.integers(0, 100, 2000))
+    pool = altmas.Pool(None, predictions, classes=list(range(100)))
+    task, history = told(Assured(), pool, truth, ["accuracy", "macro_f1", "per_class"], 150, batch=50)
+    found = Assured().estimate(task, history)
+    assert len(found) == len(task.metrics) and abs(found["accuracy"].value - 0.7) < 0.15
+    assert all(0 <= one.low <= one.value <= one.high <= 1 for one in found if not np.isnan(one.value))

@@ -1,0 +1,147 @@
+"""The belief is calibrated, honest at labelled points, and never certain on thin evidence."""
+
+import numpy as np
+import pytest
+
+from altmas.belief import Belief, belief_of, folds_of, label_surrogate, lead
+from altmas.calibration import class_rates, combination, logistic_fit, pooled
+from altmas.description import describe, leave_one_out_ridge, without_own
+from altmas.influence import influence_of
+from altmas.metrics import metric_set, table_of
+from assured_world import belief, world
+
+
+def fitted(pool, truth, labels: int = 200, seed: int = 0) -> tuple[Belief, np.ndarray]:
+    labelled = np.random.default_rng(seed).permutation(len(pool))[:labels]
+    found = belief_of(pool, describe(pool), labelled, truth[labelled], np.ones(labels), folds_of(len(pool), seed))
+    return found, labelled
+
+
+@pytest.mark.parametrize(("scores", "features"), [(False, True), (True, True), (True, False), (False, False)])
+def test_rows_are_distributions_and_the_chances_are_calibrated(scores, features):
+    pool, truth = world(scores=scores, features=features)
+    found, labelled = fitted(pool, truth)
+    rows = found.rows(np.arange(len(pool)))
+    np.testing.assert_allclose(rows.sum(1), 1)
+    assert (rows >= 0).all() and (found.agree > 0).all() and (found.agree < 1).all()
+    np.testing.assert_allclose(rows[np.arange(len(pool)), pool.predictions], found.agree)
+    rest = np.setdiff1d(np.arange(len(pool)), labelled)
+    right = (truth == pool.predictions)[rest]
+    assert abs(found.agree[rest].mean() - right.mean()) < 0.06
+    assert sum(found.shares.values()) == pytest.approx(1)
+
+
+def test_it_finds_out_where_the_model_errs():
+    pool, truth = world(n=1500, accuracy=0.7)
+    found, labelled = fitted(pool, truth, 400)
+    hard = pool.features[:, 0] > 0.5
+    assert found.agree[~hard].mean() - found.agree[hard].mean() > 0.15  # truth: 0.3
+
+
+def test_a_point_does_not_see_its_own_label():
+    pool, truth = world(n=400)
+    labelled, folds, one = np.arange(100), folds_of(400, 0), 7
+    answers = []
+    for code in range(3):
+        codes = truth[labelled].copy()
+        codes[one] = code
+        answers.append(belief_of(pool, describe(pool), labelled, codes, np.ones(100), folds))
+    # The shares of the candidates are chosen by all labels; the candidates themselves never see the point's own.
+    spread = [
+        max(a.rows(np.array([one]))[0, c] for a in answers) - min(a.rows(np.array([one]))[0, c] for a in answers)
+        for c in range(3)
+    ]
+    assert max(spread) < 0.1
+
+
+def test_without_errors_among_the_labels_nothing_is_certain():
+    pool, _ = world(n=500, scores=True)
+    for labels in (0, 5, 100):
+        labelled = np.arange(labels)
+        found = belief_of(pool, describe(pool), labelled, pool.predictions[labelled], np.ones(labels), folds_of(500, 0))
+        assert (1 - found.agree).sum() > 0.2
+
+
+def test_the_expected_table_adds_up_whatever_the_groups():
+    pool, truth = world(n=300)
+    inside = np.arange(300) % 3 > 0
+    for found in (fitted(pool, truth, 60)[0], belief(pool, np.linspace(0.1, 0.9, 300), 3)):
+        rows, table = found.rows(np.arange(300)), np.zeros((3, 3))
+        for a in range(3):
+            table[a] = rows[(pool.predictions == a) & inside].sum(0)
+        np.testing.assert_allclose(found.table(inside), table, atol=1e-10)
+
+
+def test_many_classes_without_features_share_rows():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 200, 3000)
+    predictions = np.where(rng.random(3000) < 0.7, truth, rng.integers(0, 200, 3000))
+    import altmas
+
+    pool = altmas.Pool(None, predictions, classes=list(range(200)))
+    found, _ = fitted(pool, truth, 300)
+    assert found.rivals.shape == (5 * 200, 200)
+    np.testing.assert_allclose(found.table().sum(), 3000)
+
+
+def test_logistic_regression_meets_its_prior_and_its_data():
+    rng = np.random.default_rng(0)
+    x = np.column_stack([np.ones(4000), rng.normal(size=4000)])
+    right = (rng.random(4000) < 1 / (1 + np.exp(-(0.5 + 2 * x[:, 1])))).astype(float)
+    none, mean = np.zeros(2), np.array([0.0, 1.0])
+    np.testing.assert_allclose(logistic_fit(x, right, np.ones(4000), none, none), [0.5, 2], atol=0.2)
+    stiff = logistic_fit(x, right, np.ones(4000), np.array([0.0, 1e6]), mean)
+    assert stiff[1] == pytest.approx(1, abs=0.01)
+    empty = logistic_fit(x[:0], right[:0], np.ones(0), np.array([0.0, 1.0]), mean)
+    np.testing.assert_allclose(empty, [0, 1], atol=1e-6)
+
+
+def test_better_answers_count_more_and_flat_ones_do_not_drown_sharp_ones():
+    right = np.array([1.0, 1, 1, 0] * 10)
+    sharp, flat = np.where(right > 0, 0.95, 0.1), np.full(40, 0.75)
+    shares = combination(np.stack([sharp, flat]), right, np.ones(40), np.ones(2))
+    assert shares[0] > 0.99
+    both = pooled(np.array([[1e-4, 0.5], [0.01, 0.01]]), np.array([0.5, 0.5]))
+    assert both[1] / both[0] > 50  # ratios of the sharp answer survive
+    np.testing.assert_allclose(
+        class_rates(np.array([0, 0, 1]), np.array([1.0, 0, 1]), np.ones(3), 2, 2.0), [2.25 / 4, 2.25 / 3]
+    )
+
+
+def test_leaving_one_out_is_what_it_says():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)
+    left_out, others = label_surrogate(x, y, x[:5], 3, ridge=0.5)
+    kept = np.arange(1, 30)
+    _, direct = label_surrogate(x[kept], y[kept], x[:1], 3, ridge=0.5)
+    targets = np.eye(3)[y]
+    # The mean that is taken off moves by one label in thirty.
+    np.testing.assert_allclose(left_out[0], direct[0], atol=0.08)
+    assert others.shape == (5, 3)
+    ridge = leave_one_out_ridge(x, targets)
+    assert ridge.shape == (30, 3) and np.abs(ridge - targets).max() > 0.01
+    np.testing.assert_allclose(lead(np.array([[0.2, 0.7, 0.1]]), np.array([1])), [[0.7, 0.5]])
+    np.testing.assert_allclose(without_own(np.array([[0.5, 0.3, 0.2]]), np.array([0])), [[0, 0.6, 0.4]])
+
+
+@pytest.mark.parametrize(
+    "name", ["accuracy", "error", "precision[1]", "recall[1]", "f1[2]", "macro_f1", "kappa", "specificity[0]"]
+)
+def test_the_cheap_influence_is_the_gradient_up_to_row_constants(name):
+    pool, truth = world(n=500)
+    found, _ = fitted(pool, truth, 80)
+    metric = metric_set([name], pool)[0]
+    table = table_of(pool.predictions, truth, 3)
+    influence, gradient = influence_of(metric, table), metric.gradient(table)
+    predicted, true = (axis.ravel() for axis in np.indices((3, 3)))
+    cells = influence.at(predicted, true).reshape(3, 3)
+    np.testing.assert_allclose(cells - cells[:, :1], gradient - gradient[:, :1], atol=1e-12)
+    moved = np.array([[1.0, -1, 0], [0, 2, -2], [3, -3, 0]])
+    np.testing.assert_allclose(influence.dot(moved), (gradient * moved).sum(), atol=1e-12)
+    spread = (table * (gradient - (gradient * table).sum() / table.sum()) ** 2).sum()
+    np.testing.assert_allclose(influence.spread(table), spread, rtol=1e-9)
+    rows = found.rows(np.arange(500))
+    mean, variance = influence.moments(found)
+    exact = (rows * cells[pool.predictions]).sum(1)
+    np.testing.assert_allclose(mean, exact, atol=1e-12)
+    np.testing.assert_allclose(variance, (rows * cells[pool.predictions] ** 2).sum(1) - exact**2, atol=1e-12)

@@ -1,0 +1,101 @@
+"""Draws have the probabilities they claim."""
+
+import numpy as np
+
+from altmas.designs import (
+    LEVELS,
+    batch_scale,
+    earned_tilt,
+    inclusion_of,
+    level_odds,
+    levels_of,
+    odds_levels,
+    pilot_sizes,
+    rates_of,
+    successive_draws,
+)
+
+
+def test_successive_draws_have_the_chances_of_their_rates():
+    rates, everything = np.array([1.0, 2.0, 3.0, 4.0]), np.arange(4)
+    rng, counts = np.random.default_rng(0), np.zeros((4, 4))
+    for _ in range(6000):
+        indices, chances = successive_draws(rates, everything, 2, rng)
+        counts[indices[0], indices[1]] += 1
+        np.testing.assert_allclose(chances[0], rates[indices[0]] / 10)
+        np.testing.assert_allclose(chances[1], rates[indices[1]] / (10 - rates[indices[0]]))
+    exact = np.array(
+        [[0 if i == j else rates[i] / 10 * rates[j] / (10 - rates[i]) for j in range(4)] for i in range(4)]
+    )
+    np.testing.assert_allclose(counts / 6000, exact, atol=0.02)  # 4 standard errors of the largest
+
+
+def test_drawing_more_than_there_are_takes_everything_once():
+    indices, chances = successive_draws(np.ones(5), np.array([1, 3, 4]), 9, np.random.default_rng(0))
+    assert sorted(indices.tolist()) == [1, 3, 4]
+    np.testing.assert_allclose(chances, [1 / 3, 1 / 2, 1])
+    assert len(successive_draws(np.ones(5), np.zeros(0, np.int64), 3, np.random.default_rng(0))[0]) == 0
+
+
+def test_accumulated_inclusion_is_the_share_of_samples_that_hold_a_point():
+    """Three batches, the later ones with other sizes: pi = 1 - exp(-exposure) whoever was drawn before."""
+    n, runs = 40, 800
+    sizes = [np.ones(n), np.linspace(0.2, 1.8, n), np.linspace(2.5, 0.5, n)]
+    held, promised = np.zeros(n), np.zeros(n)
+    for seed in range(runs):
+        rng, exposure, free = np.random.default_rng(seed), np.zeros(n), np.ones(n, bool)
+        for size in sizes:
+            scale, floor = batch_scale(size, exposure, np.flatnonzero(free), 4)
+            rates = rates_of(size, exposure, scale, floor)
+            indices, _ = successive_draws(rates, np.flatnonzero(free), 4, rng)
+            free[indices] = False
+            exposure = exposure + rates
+        held += ~free
+        promised += inclusion_of(exposure)
+    np.testing.assert_allclose(held / runs, promised / runs, atol=0.06)
+    assert abs(promised.sum() / runs - 12) < 0.2
+
+
+def test_later_batches_make_up_for_a_uniform_start():
+    sizes, exposure, everything = np.repeat([0.5, 2.0], 500), np.zeros(1000), np.arange(1000)
+    exposure += rates_of(np.ones(1000), exposure, *batch_scale(np.ones(1000), exposure, everything, 50))
+    exposure += rates_of(sizes, exposure, *batch_scale(sizes, exposure, everything, 200))
+    chance = inclusion_of(exposure)
+    assert abs(chance[-1] / chance[0] - 4) < 0.4
+
+
+def test_all_open_points_are_certain_when_all_are_asked_for():
+    scale, floor = batch_scale(np.ones(5), np.zeros(5), np.arange(5), 5)
+    assert (inclusion_of(rates_of(np.ones(5), np.zeros(5), scale, floor)) == 1).all()
+
+
+def test_pilots_look_at_rare_classes_and_doubtful_points_within_limits():
+    predictions = np.array([0] * 990 + [1] * 10)
+    sizes = pilot_sizes(predictions, 2, 50)
+    expected = 50 * sizes / sizes.sum()
+    assert 3 < expected[predictions == 1].sum() < 4.5
+    many = pilot_sizes(np.arange(1000) % 100, 100, 50)
+    np.testing.assert_allclose(many, many[0])
+    doubt = np.where(np.arange(1000) < 5, 1.0, 1e-4)
+    sizes = pilot_sizes(predictions, 2, 50, doubt, least=0)
+    assert 0.2 < sizes[:5].sum() / sizes.sum() <= 0.31 and sizes.min() >= 0.7
+
+
+def test_a_tilt_has_to_be_earned():
+    rng = np.random.default_rng(0)
+    n = 2000
+    sizes = np.where(np.arange(n) < n // 2, 0.2, 1.8)
+    drawn, chance = rng.permutation(n)[:200], np.full(200, 0.1)
+    where_it_says = np.where(sizes > 1, 0.2, 0.01)
+    elsewhere = np.where(sizes > 1, 0.01, 0.2)
+    good = earned_tilt(sizes, where_it_says[drawn], drawn, chance, where_it_says, 50)
+    bad = earned_tilt(sizes, elsewhere[drawn], drawn, chance, where_it_says, 50)
+    few = earned_tilt(sizes, where_it_says[drawn], drawn, chance, where_it_says, 0)
+    assert good <= 0.4 and bad == 1.0 and few >= 0.5
+
+
+def test_sizes_and_chances_survive_being_stored_as_bytes():
+    sizes = np.geomspace(0.05, 1000, 50)
+    np.testing.assert_allclose(LEVELS[levels_of(sizes)], sizes, rtol=0.03)
+    chances = np.linspace(0.001, 0.999, 99)
+    np.testing.assert_allclose(level_odds(odds_levels(chances)), chances, atol=0.013)

@@ -61,8 +61,13 @@ def serve(
     listening = _listen(host, port)
     addresses = _addresses(host, listening.getsockname()[1], access)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
-    )  # no access log: addresses may hold a token
+        app,
+        log_level="warning",
+        access_log=False,  # addresses may hold a token
+        server_header=False,
+        timeout_keep_alive=75,  # pages ask every few seconds; a busy server must not hang up on them
+        timeout_graceful_shutdown=2,
+    )
     server = uvicorn.Server(config)
     _announce(addresses, session)
     if open_browser:

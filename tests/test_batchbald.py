@@ -76,7 +76,7 @@ def test_sampled_states_agree_with_all_states():
     drawn = sampled_states(probs[:, :3], 20_000, rng)
     doubt = -(probs[:, 3] * np.log(probs[:, 3])).sum(-1).mean()
     for states in (exact, drawn):
-        assert states.posterior.sum(1) == pytest.approx(1)
+        assert states.posterior.sum(1) == pytest.approx(1, abs=1e-6)
         total = states.entropy + gains(states, probs[:, 3:])[0] + doubt
         assert total == pytest.approx(joint_entropy(probs), abs=1e-12 if states is exact else 0.01)
 
@@ -165,3 +165,9 @@ def test_options_out_of_range_are_refused():
         BatchBald(states=0)
     with pytest.raises(altmas.errors.PlanError, match="draws 0 is out of range"):
         Ase(draws=0)
+
+
+def test_labellings_that_cannot_be_are_left_out():
+    certain = np.array([[1.0, 0.0], [1.0, 0.0]])
+    states = every_state(no_points(2), certain)
+    assert len(states.log_p) == 1 and states.entropy == 0

@@ -27,8 +27,8 @@ class BatchBald(NetworkOptions):
     """
 
     label_mode: str = "hard"
-    states: int = 2000
-    candidates: int = 2000
+    states: int = 1000
+    candidates: int = 500
 
     name = "batchbald"
     needs = Needs(

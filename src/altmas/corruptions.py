@@ -27,7 +27,7 @@ def affected(n: int, share: float, rng: np.random.Generator) -> NDArray[np.int64
 # ---------------------------------------------------------------- tables
 
 
-def _cells(data: Array, share: float, rng: np.random.Generator) -> tuple[Array, tuple[Array, Array], Array]:
+def _cells(data: Array, share: float, rng: np.random.Generator) -> tuple[Array, tuple[Array, ...], Array]:
     """A copy in floats, the affected rows of a random number of columns as an index, and those columns."""
     changed = np.array(data, np.float64)
     columns = rng.choice(changed.shape[1], rng.integers(1, changed.shape[1] + 1), replace=False)

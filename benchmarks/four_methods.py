@@ -8,6 +8,9 @@ import argparse
 import csv
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 import altmas
 from altmas.demo import digits
 from benchmarks.data import load
@@ -17,7 +20,7 @@ METHODS = ("altmas", "bald", "tradition", "trust")
 BUDGETS = (100, 150, 200)
 
 
-def pools() -> dict[str, tuple[altmas.Pool, object, list[str]]]:
+def pools() -> dict[str, tuple[altmas.Pool, NDArray[np.int64], list[str]]]:
     """{name: (pool, truth, metrics)}"""
     digits_pool, digits_truth = digits()
     tweets = load("tweet-emotion-llm")

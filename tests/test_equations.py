@@ -46,12 +46,12 @@ def test_every_equation_of_the_method_is_listed():
 
 def test_every_equation_that_the_code_names_is_listed():
     """(A7) in a docstring of the method's modules means the (A7) of the document."""
-    modules = [
-        *(f"{name}.py" for name in ("acquisition", "augmentation", "features", "information", "posterior")),
-        *("methods/altmas.py", "methods/bald.py", "methods/rounds.py", "methods/trust.py", "surrogates/__init__.py"),
-    ]
+    source_folder = ROOT / "src" / "altmas"
+    names = ("acquisition", "augmentation", "features", "information", "posterior", "bald", "rounds", "trust")
+    modules = [source_folder / "methods/altmas.py", source_folder / "surrogates/__init__.py"]
+    modules += [next(source_folder.rglob(f"{name}.py")) for name in names]
     for module in modules:
-        source = (ROOT / "src" / "altmas" / module).read_text()
+        source = module.read_text()
         for name in re.findall(r"\(([AB]\d+)\)", source):
             assert f"({name})" in TEXT or 10 <= int(name[1:]) <= 16, (module, name)
         for heading in re.findall(r"\b(A\.\d+)\b", source):

@@ -87,7 +87,7 @@ def predict_performance(
     source       labelled data as the model was made for, but not its training set: a table (n, D), texts, or images
     target       data of the same kind without labels
     classes      names of the score columns, in their order; by default those in `labels`, sorted
-    corruptions  functions (data, share, rng) -> data; by default those of altmas.corruptions for this kind of data
+    corruptions  functions (data, share, rng) -> data; by default those of corruptions.py for this kind of data
     repeats      copies for each corruption and share of affected rows
     resample     corrupt a random half of the source each time and compare it with the other half, so that it is learned
                  how far sound data strays (ours); False: the whole source each time, as published, after which any

@@ -5,8 +5,8 @@
     draws = network.draws(50, rng)                      # 50 pairs of masks, drawn once
     draws(x)                                            # (50, n, C) float32; the same 50 networks on every call
 
-A large pool goes through `draws` in chunks of a few thousand rows; altmas.posterior.Posterior does that, on threads,
-and pins the labels that are known.
+A large pool goes through `draws` in chunks of a few thousand rows; `Posterior` does that, on threads, and pins the
+labels that are known.
 """
 
 from dataclasses import dataclass

@@ -12,6 +12,7 @@ from altmas.estimates import Estimates
 from altmas.session import Session
 from altmas.web.desk import Desk
 from altmas.web.items import parts_of
+from altmas.web.threads import background
 
 log = logging.getLogger("altmas")
 
@@ -46,8 +47,7 @@ class Watch:
         self._looked = time.monotonic()
         if self._thread is None:
             self.path = {body["labels"]: _points(body["estimates"]) for body in self.session.logged_estimates()}
-            self._thread = threading.Thread(target=self._run, name="altmas-overview", daemon=True)
-            self._thread.start()
+            self._thread = background(self._run, "altmas-overview")
         self._woken.set()
 
     def stop(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from altmas.errors import AltmasError
 from altmas.history import History
 from altmas.session import Session
+from altmas.web.threads import background
 
 log = logging.getLogger("altmas")
 
@@ -54,8 +55,7 @@ class Supply:
 
     def start(self) -> None:
         """Begin to draw ahead."""
-        self._thread = threading.Thread(target=self._run, name="altmas-supply", daemon=True)
-        self._thread.start()
+        self._thread = background(self._run, "altmas-supply")
 
     def stop(self) -> None:
         """Draw no more; a fit that is under way is left to end by itself."""

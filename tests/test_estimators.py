@@ -94,8 +94,9 @@ def test_a_sabotaged_belief_costs_width_and_nothing_else(sabotage):
     assert (np.abs(error.mean(0)) < 3.5 * error.std(0) / 120**0.5).all()
     covered = (found[:, :, 1] <= found[:, :, 3]) & (found[:, :, 3] <= found[:, :, 2])
     assert (covered.mean(0) > 0.93 - 2.5 * (0.07 * 0.93 / 120) ** 0.5).all()
-    honest = runs(Assured(belief=constant_belief), pool, truth, ["accuracy"], 150, 10, batch=30)
-    assert np.ptp(found[:, 0, 1:3], 1).mean() > np.ptp(honest[:, 0, 1:3], 1).mean()
+    if sabotage is shuffled_belief:  # a belief that is wrong in the same way everywhere is as good as none
+        honest = runs(Assured(belief=constant_belief), pool, truth, ["accuracy"], 150, 10, batch=30)
+        assert np.ptp(found[:, 0, 1:3], 1).mean() > np.ptp(honest[:, 0, 1:3], 1).mean()
 
 
 def test_the_sequential_estimate_is_unbiased_even_for_a_belief_that_is_always_wrong():

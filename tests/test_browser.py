@@ -65,7 +65,7 @@ class Browser:
         self.until(lambda: self.ready)
         return self
 
-    def until(self, true: Callable[[], object], seconds: float = 15.0) -> None:
+    def until(self, true: Callable[[], object], seconds: float = 45.0) -> None:
         eventually(true, seconds)
 
     @property

@@ -83,7 +83,7 @@ def paged(session: altmas.Session, access: Access | None = None, **options: Any)
         page.app.state.watch.stop()
 
 
-def eventually(true: Callable[[], object], seconds: float = 20.0) -> None:
+def eventually(true: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until something is true; an assertion error if it never is."""
     end = time.monotonic() + seconds
     while not true():

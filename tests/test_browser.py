@@ -95,11 +95,7 @@ class Browser:
         """Press a key and wait for the next item."""
         before = self.handle
         self.press(key)
-        self.until(
-            lambda: (
-                (self.handle != before and self.ready) or self.js("return !document.getElementById('nothing').hidden")
-            )
-        )
+        self.until(lambda: self.handle != before and self.ready)
 
     def saved(self) -> None:
         self.until(lambda: self.state == "saved")
@@ -157,7 +153,7 @@ def test_thirty_items_by_keyboard_and_no_request_leaves_this_machine(browser: Br
         browser.saved()
         assert labels(session) == said
         assert {event["annotator"] for event in session.events() if event["kind"] == "label"} == {"Ana"}
-        assert browser.text("count") == "30 of 60 labels"
+        browser.until(lambda: browser.text("count") == "30 of 60 labels")
         assert "ready" in browser.text("supply") and "last fit" in browser.text("supply")
         assert browser.text("blind") == "prediction hidden"
         assert browser.hosts() == {"127.0.0.1"}

@@ -25,6 +25,7 @@ const page = {
   busy: true,
   paused: false,
   away: "",
+  stale: false,
   watch: new Stopwatch(),
 };
 
@@ -150,7 +151,7 @@ async function refresh() {
 let polled = 0;
 function poll() {
   const now = performance.now();
-  const hungry = !page.hand.length || page.away;
+  const hungry = !page.hand.length || page.away || page.stale;
   if (document.hidden || page.paused || page.outbox.entries.length || !(hungry || page.watch.present())) return;
   if (now - polled < (hungry ? WAIT_MS : POLL_MS)) return;
   polled = now;
@@ -166,6 +167,7 @@ function take(answer) {
     page.hand.push(item);
   }
   page.nothing = answer.nothing;
+  page.stale = !answer.header; // left out in a quick series of labels: asked for when it ends
   if (answer.header) page.header = answer.header;
   else if (page.header) Object.assign(page.header, { last_seq: answer.seq, saved_at: answer.saved_at });
   if (page.header) drawHeader();

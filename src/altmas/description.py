@@ -183,9 +183,13 @@ def _log_loss(view: Array, predictions: Array) -> float:
 def _tree_imitation(features: Array, predictions: Array) -> Array:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from threadpoolctl import threadpool_limits
 
     trees = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, early_stopping=False)
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     view = np.zeros((len(predictions), int(predictions.max()) + 1))
-    view[:, np.unique(predictions)] = cross_val_predict(trees, features, predictions, cv=folds, method="predict_proba")
+    # OpenMP threads wait by spinning: two of them on busy cores are many times slower than one.
+    with threadpool_limits(limits=1, user_api="openmp"):
+        says = cross_val_predict(trees, features, predictions, cv=folds, method="predict_proba")
+    view[:, np.unique(predictions)] = says
     return view

@@ -257,7 +257,7 @@ def row_of(
         "coverage": round(float(np.nanmean(covered)), 4) if np.isfinite(covered).any() else None,
         "coverage_worst": round(float(by_metric[worst]), 3) if np.isfinite(by_metric).any() else None,
         "worst_metric": names[members[worst]],
-        "half_width": round(float(np.nanmean(mine[:, members, 2] - mine[:, members, 1]) / 2), 5),
+        "half_width": round(float(_mean((mine[:, members, 2] - mine[:, members, 1]).ravel(), 0)) / 2, 5),
         "label_value": round(worth[0], 3),
         "label_value_low": round(worth[1], 3),
         "label_value_high": round(worth[2], 3),

@@ -67,7 +67,7 @@ def test_looking_again_only_where_it_matters_gives_the_greedy_batch():
 
 
 def test_sampled_states_agree_with_all_states():
-    """(B6), |B| = 3 + 1, C = 4, M = 20, S = 20 000: 5.3421 sampled and 5.3430 exact in methods.md; here within 0.01."""
+    """(B6), |B| = 3 + 1, C = 4, M = 20, S = 20 000: 5.3421 sampled and 5.3430 exact elsewhere; here within 0.01."""
     rng = np.random.default_rng(3)
     probs = rng.dirichlet(np.ones(4), (20, 4))
     exact = no_points(20)

@@ -37,6 +37,6 @@ def test_an_equation_names_a_function_and_a_test_that_exist(row):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_equation_that_the_code_names_is_explained(module):
-    source = (ROOT / "src" / "altmas" / f"{module}.py").read_text()
+    source = next((ROOT / "src" / "altmas").rglob(f"{module}.py")).read_text()
     for name in re.findall(r"\(((?:B[4-6]|C2[3-9]|C3[0-2]|D[1-7]))\)", source):
         assert any(f"({name})" in text for text in TEXTS.values()), name

@@ -34,7 +34,7 @@ METRICS = every_metric()
 
 
 def by_scikit_learn(name: str, y: np.ndarray, a: np.ndarray) -> float:
-    """The same number from scikit-learn, nan where methods.md 0.3 says undefined."""
+    """The same number from scikit-learn, nan where docs/equations.md (Z1) says undefined."""
     kind, _, rest = name.partition("[")
     k = CLASSES.index(rest.rstrip("]").split(",")[0]) if rest else -1
     only = {"labels": [k], "average": "macro", "zero_division": np.nan}

@@ -21,7 +21,7 @@ Z = normal_quantile(0.95)
 
 def test_wilson_is_the_textbook_one():
     low, high = wilson(0.93, 100, Z)
-    assert (low, high) == pytest.approx((0.8625, 0.9657), abs=5e-5)  # methods.md B.1
+    assert (low, high) == pytest.approx((0.8625, 0.9657), abs=5e-5)  # (B2)
     assert wilson(0.3, math.inf, Z) == (0.3, 0.3) and wilson(0.5, 0, Z) == (0, 1)
 
 

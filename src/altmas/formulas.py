@@ -1,4 +1,4 @@
-"""What a metric is: a function of the table T[predicted, true] with a gradient (methods.md 0.2, 0.3).
+"""What a metric is: a function of the table T[predicted, true] with a gradient (docs/equations.md, 0).
 
 T[..., a, c] = how many points the model calls a and the oracle calls c; cells may be fractions of a count.
 t_k = T[k, k], r_k = row sum (predicted k), s_k = column sum (truly k), N = sum of T.

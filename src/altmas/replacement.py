@@ -1,4 +1,4 @@
-"""Draws with replacement: a point that comes up again costs no label but counts again (methods.md 0.4, C2, C3).
+"""Draws with replacement: a point that comes up again costs no label but counts again (C2, C3).
 
 A batch goes on until enough new points have come up. What came up, repeats included, is kept in its record, with the
 probability that each draw had; the estimate is a replay of these records.

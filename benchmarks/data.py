@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.pool import Pool
+from altmas.data.pool import Pool
 from benchmarks.idx import MNIST, DataDamaged, DataMissing, cache_folder, data_folder, load_split
 
 __all__ = ["NAMES", "DataDamaged", "DataMissing", "NamedPool", "cache_folder", "data_folder", "load", "provenance"]

@@ -18,9 +18,9 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from altmas.belief import lead
-from altmas.description import coordinates, describe, leave_one_out_ridge, median_distance, random_features
-from altmas.pool import Pool
+from altmas.beliefs.belief import lead
+from altmas.beliefs.description import coordinates, describe, leave_one_out_ridge, median_distance, random_features
+from altmas.data.pool import Pool
 
 Array = NDArray[Any]
 FOLDS = 5

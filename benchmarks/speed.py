@@ -24,15 +24,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.acquisition import believe, best, total_information
-from altmas.augmentation import augment
+from altmas.beliefs.augmentation import augment
+from altmas.beliefs.posterior import Posterior
 from altmas.compute import in_order, threads
-from altmas.features import Features
-from altmas.history import History
+from altmas.data.features import Features
+from altmas.data.pool import Pool
+from altmas.draws.acquisition import believe, best, total_information
+from altmas.labels.history import History
 from altmas.methods import AltMas, Task
 from altmas.metrics import metric_set
-from altmas.pool import Pool
-from altmas.posterior import Posterior
 from altmas.surrogates.mc_dropout import DropoutDraws, DropoutNetwork, MCDropout
 
 COLUMNS, CLASSES, LABELS, REPEATS = 784, 10, 200, 3

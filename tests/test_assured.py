@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.history import History
+from altmas.labels.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured, exposure_of
 from altmas.metrics import metric_set, truth_values

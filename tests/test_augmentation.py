@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from altmas.augmentation import (
+from altmas.beliefs.augmentation import (
     Augmentation,
     augment,
     best_threshold,
@@ -14,7 +14,7 @@ from altmas.augmentation import (
     share_right,
     split,
 )
-from altmas.pool import Pool
+from altmas.data.pool import Pool
 from altmas.surrogates import MCDropout, Training
 
 QUICK = MCDropout(0.3, Training(epochs=30))

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import altmas
-from altmas.batch_information import batch_bald, every_state, extended, gains, no_points, sampled_states
-from altmas.history import History
-from altmas.information import bald
+from altmas.draws.batch_information import batch_bald, every_state, extended, gains, no_points, sampled_states
+from altmas.draws.information import bald
+from altmas.labels.history import History
 from altmas.methods.ase import Ase
 from altmas.methods.batchbald import BatchBald, probabilities_at
 from altmas.methods.protocol import Task

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from altmas.information import bald
+from altmas.draws.information import bald
 from altmas.methods import METHODS
 from altmas.surrogates import BayesByBackprop, Training
 from altmas.surrogates.bayes_by_backprop import BayesianNetwork, Prior, batch_share, log_ratio

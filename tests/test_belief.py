@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from altmas.belief import Belief, belief_of, folds_of, label_surrogate, lead
-from altmas.calibration import class_rates, combination, logistic_fit, pooled
-from altmas.description import describe, leave_one_out_ridge, without_own
-from altmas.influence import influence_of
+from altmas.beliefs.belief import Belief, belief_of, folds_of, label_surrogate, lead
+from altmas.beliefs.calibration import class_rates, combination, logistic_fit, pooled
+from altmas.beliefs.description import describe, leave_one_out_ridge, without_own
 from altmas.metrics import metric_set, table_of
+from altmas.metrics.influence import influence_of
 from assured_world import belief, world
 
 

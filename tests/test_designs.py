@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from altmas.designs import (
+from altmas.draws.designs import (
     LEVELS,
     batch_scale,
     earned_tilt,

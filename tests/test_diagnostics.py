@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from altmas.diagnostics import diagnose
-from altmas.history import History
+from altmas.estimation.diagnostics import diagnose
+from altmas.labels.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured, estimator_of, exposure_of
 from altmas.metrics import metric_set

@@ -9,11 +9,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from altmas import errors
+from altmas.data.pool import Pool
+from altmas.data.tables import column_of, pool_from_table
 from altmas.errors import AltmasError, FileError, PoolError, UnknownLabel, UnknownPoint
 from altmas.metrics import metric_set
-from altmas.pool import Pool
 from altmas.suggest import listing, near
-from altmas.tables import column_of, pool_from_table
 
 
 def test_the_tree_in_the_docstring_is_the_tree_of_classes():

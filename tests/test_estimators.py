@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from altmas.designs import inclusion_of, successive_draws
-from altmas.estimators import Difference, positive
-from altmas.history import History
+from altmas.draws.designs import inclusion_of, successive_draws
+from altmas.estimation.estimators import Difference, positive
+from altmas.labels.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured
 from altmas.metrics import metric_set, table_of, truth_values

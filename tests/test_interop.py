@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from altmas import AltmasError, Pool
-from altmas.answers import Answer
 from altmas.errors import FileError, UnknownLabel, UnknownPoint
 from altmas.interop import export_items, export_labels, import_labels
 from altmas.interop.replies import labelled_rows, standing
+from altmas.labels.answers import Answer
 from altmas.session import Session
 
 CLASSES = ["cat", 'say "meow", please', "two\nlines", "🐕 dog", "naïve; café", "01"]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from altmas.intervals import (
+from altmas.estimation.intervals import (
     anytime_quantile,
     bounded_interval,
     cautious_variance,

@@ -9,10 +9,10 @@ from numpy.testing import assert_array_equal
 
 import altmas
 from altmas import methods
-from altmas.acquisition import believe, total_information
-from altmas.features import Features
-from altmas.history import Batch, History
-from altmas.information import bald
+from altmas.data.features import Features
+from altmas.draws.acquisition import believe, total_information
+from altmas.draws.information import bald
+from altmas.labels.history import Batch, History
 from altmas.methods import AltMas, Bald, Task, Trust, rounds
 from altmas.methods.altmas import refuted
 from altmas.methods.rounds import initial_labels

@@ -7,7 +7,7 @@ import pytest
 
 import altmas
 from altmas.errors import MethodError
-from altmas.history import History
+from altmas.labels.history import History
 from altmas.methods import METHODS, Method, Task, check, method_named
 from altmas.methods.active_inference import systematic, water_filled
 from altmas.methods.stratified import Stratified

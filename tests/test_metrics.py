@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from altmas.data.pool import Pool
 from altmas.errors import MetricError
-from altmas.formulas import accuracy, of_margins
 from altmas.metrics import Metric, MetricLike, metric_set, names, table_of, truth_values
-from altmas.pool import Pool
+from altmas.metrics.formulas import accuracy, of_margins
 
 POOL = Pool(
     None,

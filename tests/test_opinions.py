@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from altmas.errors import SessionError, UnknownLabel
-from altmas.opinions import wants_two
+from altmas.labels.opinions import wants_two
 from session_world import NAMES, N, create, pool
 
 

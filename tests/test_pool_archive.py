@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import altmas
-from altmas import pool_archive
 from altmas.errors import FileError, PoolMismatch
+from altmas.labels import pool_archive
 from session_world import N, create, pool
 
 

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import altmas
-from altmas.corruptions import KINDS, SHARES, affected, kind_of, mixed
-from altmas.predict_performance import (
+from altmas.scenarios.corruptions import KINDS, SHARES, affected, kind_of, mixed
+from altmas.scenarios.predict_performance import (
     Outputs,
     PerformancePredictor,
     Seen,

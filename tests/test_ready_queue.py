@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas import ready_queue
 from altmas.errors import PlanError
+from altmas.labels import ready_queue
 from altmas.methods import Needs, Tradition
 from session_world import N, create, pool, truth
 
@@ -25,7 +25,7 @@ def clock(monkeypatch):
 
     clock = Clock()
     monkeypatch.setattr(ready_queue, "time", clock)
-    monkeypatch.setattr("altmas.ballots.time", clock)
+    monkeypatch.setattr("altmas.labels.ballots.time", clock)
     return clock
 
 

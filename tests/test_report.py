@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from altmas import Pool
-from altmas.estimates import Estimate
+from altmas.estimation.estimates import Estimate
+from altmas.labels.plan import Plan
 from altmas.metrics import metric_set, table_of
-from altmas.plan import Plan
 from altmas.report.content import label_counts
 from altmas.report.html import script_json
 from altmas.report.sensitivity import corrected, worst

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.answers import Answer
 from altmas.errors import (
     MethodError,
     MetricError,
@@ -19,7 +18,8 @@ from altmas.errors import (
     UnknownPoint,
     VoteConflict,
 )
-from altmas.history import Batch
+from altmas.labels.answers import Answer
+from altmas.labels.history import Batch
 from altmas.methods import Needs, Tradition
 from session_world import N, create, pool, truth
 

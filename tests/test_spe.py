@@ -6,13 +6,9 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import altmas
-from altmas.history import History
-from altmas.methods.protocol import Task
-from altmas.methods.spe import Spe
-from altmas.metrics import metric_set, truth_values
-from altmas.metropolis import curvature, metropolis, r_hat
-from altmas.score_families import FAMILIES, start_of
-from altmas.score_mixture import (
+from altmas.beliefs.metropolis import curvature, metropolis, r_hat
+from altmas.beliefs.score_families import FAMILIES, start_of
+from altmas.beliefs.score_mixture import (
     BinnedScores,
     Mixture,
     curve,
@@ -22,6 +18,10 @@ from altmas.score_mixture import (
     logit,
     sample,
 )
+from altmas.labels.history import History
+from altmas.methods.protocol import Task
+from altmas.methods.spe import Spe
+from altmas.metrics import metric_set, truth_values
 
 THETA = np.array([np.log(0.3 / 0.7), -1.0, 0.0, 1.5, np.log(0.8)])  # pr .3, N(-1, 1), N(1.5, .8)
 

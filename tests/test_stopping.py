@@ -2,8 +2,8 @@
 
 import math
 
-from altmas.estimates import Estimate, Estimates
-from altmas.plan import Plan
+from altmas.estimation.estimates import Estimate, Estimates
+from altmas.labels.plan import Plan
 from altmas.stopping import Decision, Forecast, decide, settled
 from session_world import create, truth
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas import store
 from altmas.errors import FileError, NewerSession, NotASession, SessionExists, StoreFailure
-from altmas.store import Entry, LabelStore, pack, unpack
+from altmas.labels import store
+from altmas.labels.store import Entry, LabelStore, pack, unpack
 from session_world import create, truth
 
 

@@ -6,16 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import altmas
-from altmas.hashing import buckets_of, learn_planes, within_bucket_spread
-from altmas.history import Batch, History
-from altmas.methods import Task
-from altmas.methods.adastrat import most_open
-from altmas.methods.druck import expected_sd
-from altmas.methods.katariya import bucket_sample
-from altmas.methods.paula import block_targets
-from altmas.metrics import metric_set, truth_values
-from altmas.ranking import adaptive_ranks, bounds_between, curve_of, geometric_ranks, monotone_bounds
-from altmas.strata import (
+from altmas.draws.hashing import buckets_of, learn_planes, within_bucket_spread
+from altmas.draws.ranking import adaptive_ranks, bounds_between, curve_of, geometric_ranks, monotone_bounds
+from altmas.draws.strata import (
     CUTS,
     allocation,
     draw_in_strata,
@@ -27,6 +20,13 @@ from altmas.strata import (
     stratified_sample,
     stratified_variance,
 )
+from altmas.labels.history import Batch, History
+from altmas.methods import Task
+from altmas.methods.adastrat import most_open
+from altmas.methods.druck import expected_sd
+from altmas.methods.katariya import bucket_sample
+from altmas.methods.paula import block_targets
+from altmas.metrics import metric_set, truth_values
 
 W, P = np.array([0.6, 0.3, 0.1]), np.array([0.98, 0.8, 0.5])
 S = np.sqrt(P * (1 - P))

@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from altmas.compute import threads
-from altmas.features import Features
-from altmas.information import bald
-from altmas.pool import Pool
+from altmas.data.features import Features
+from altmas.data.pool import Pool
+from altmas.draws.information import bald
 from altmas.surrogates import SURROGATES, Ensemble, MCDropout, Training, surrogate_named
 from altmas.surrogates.mlp import train, visits
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.history import Batch, History
+from altmas.beliefs.proxy import phi_moments, score_belief
+from altmas.draws.replacement import draw_with_replacement, replacement_sample
+from altmas.estimation.weighted import draws_of
+from altmas.estimation.weighted_sample import effective_sample_size, phi_of, self_normalised_variance
+from altmas.labels.history import Batch, History
 from altmas.methods import Task, method_named
 from altmas.methods.oasis import stratum_squares
 from altmas.methods.ppi import power_of, powered_mean
 from altmas.methods.sawade import f_chances, optimal_chances, optimal_variance, risk_chances
 from altmas.metrics import metric_set, table_of
-from altmas.proxy import phi_moments, score_belief
-from altmas.replacement import draw_with_replacement, replacement_sample
-from altmas.weighted import draws_of
-from altmas.weighted_sample import effective_sample_size, phi_of, self_normalised_variance
 
 E = np.array([0.02, 0.05, 0.1, 0.3, 0.45, 0.5])
 

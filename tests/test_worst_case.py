@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import altmas
-from altmas.bandit import exploration, play_probabilities, rewarded
-from altmas.gaussian_process import GaussianProcess, highest, kernel
-from altmas.worst_case import Range, TransformationSearch, embedding
+from altmas.scenarios.bandit import exploration, play_probabilities, rewarded
+from altmas.scenarios.gaussian_process import GaussianProcess, highest, kernel
+from altmas.scenarios.worst_case import Range, TransformationSearch, embedding
 
 
 def test_the_share_of_exploration_to_its_printed_digits():

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.data.pool import Pool
 from altmas.errors import PlanError
-from altmas.history import History
+from altmas.labels.history import History
 from altmas.methods import DEFAULT_METHOD, Method, Task, check, method_named
 from altmas.metrics import MetricLike, metric_set, table_of
-from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.simulate import label_until
 

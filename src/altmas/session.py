@@ -18,24 +18,24 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from altmas.answers import Answer, annotator_name
-from altmas.ballots import LEASE_SECONDS, Ballots, Undone
+from altmas.data.pool import Name, Pool
 from altmas.errors import NotASession, PlanError, SessionError, StoreFailure
-from altmas.estimates import Estimates
-from altmas.history import History
-from altmas.journal import Journal
-from altmas.ledger import VOTES, Ledger, plain, text
+from altmas.estimation.estimates import Estimates
+from altmas.labels.answers import Answer, annotator_name
+from altmas.labels.ballots import LEASE_SECONDS, Ballots, Undone
+from altmas.labels.history import History
+from altmas.labels.journal import Journal
+from altmas.labels.ledger import VOTES, Ledger, plain, text
+from altmas.labels.opinions import Agreement, Disagreement, agreement, disagreements, unsure
+from altmas.labels.plan import Plan
+from altmas.labels.pool_archive import about, archivable, compare, parts_of, stored_pool
+from altmas.labels.ready_queue import ReadyQueue
+from altmas.labels.store import Entry, Event, LabelStore, pack
 from altmas.methods import DEFAULT_METHOD, Method
 from altmas.metrics import MetricLike
-from altmas.opinions import Agreement, Disagreement, agreement, disagreements, unsure
-from altmas.plan import Plan
-from altmas.pool import Name, Pool
-from altmas.pool_archive import about, archivable, compare, parts_of, stored_pool
 from altmas.progress import progress_bar
-from altmas.ready_queue import ReadyQueue
 from altmas.snapshot import Snapshot, Status, status_of
 from altmas.stopping import Decision
-from altmas.store import Entry, Event, LabelStore, pack
 
 if TYPE_CHECKING:
     from altmas.compare import Comparison

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from altmas.data.pool import Pool
 from altmas.errors import FileError, PlanError
-from altmas.history import History
-from altmas.intervals import normal_quantile
+from altmas.estimation.intervals import normal_quantile
+from altmas.labels.history import History
 from altmas.methods import Method, Task, check, method_named
 from altmas.metrics import MetricLike, metric_set, truth_values
-from altmas.pool import Pool
 from altmas.progress import progress_bar
 
 Row = dict[str, Any]

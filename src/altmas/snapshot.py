@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from altmas.errors import MetricError
-from altmas.estimates import Estimates
-from altmas.history import History
-from altmas.ledger import VOTES, Ledger
+from altmas.estimation.estimates import Estimates
+from altmas.labels.history import History
+from altmas.labels.ledger import VOTES, Ledger
+from altmas.labels.opinions import disagreements, second_opinions
+from altmas.labels.plan import Plan
 from altmas.methods import Task
-from altmas.opinions import disagreements, second_opinions
-from altmas.plan import Plan
 from altmas.stopping import Decision, decide
 from altmas.suggest import listing, near
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from altmas.estimates import Estimate, Estimates
-from altmas.plan import Plan
+from altmas.estimation.estimates import Estimate, Estimates
+from altmas.labels.plan import Plan
 
 
 @dataclass(frozen=True)

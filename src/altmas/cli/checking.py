@@ -69,9 +69,9 @@ def simulate(
 
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
+    from altmas.data.tables import column_of
     from altmas.methods import DEFAULT_METHOD
     from altmas.simulate import simulate as run
-    from altmas.tables import column_of
 
     true = column_of(data, truth)
     names = classes or sorted(

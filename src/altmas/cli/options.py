@@ -11,7 +11,7 @@ from altmas.cli.show import working
 from altmas.errors import PlanError
 
 if TYPE_CHECKING:
-    from altmas.pool import Pool
+    from altmas.data.pool import Pool
 
 POOL = "The pool"
 AIM = "What to find out"
@@ -153,7 +153,7 @@ def pool_of(
     classes: Sequence[str] | None,
 ) -> "Pool":
     """The pool that the options describe."""
-    from altmas.pool import Pool
+    from altmas.data.pool import Pool
 
     with working("reading the table"):
         return Pool.from_table(

@@ -44,7 +44,7 @@ def compare(
 
     Differences are second minus first, from the same items, so what both get right or wrong alike cancels.
     """
-    from altmas.tables import column_of
+    from altmas.data.tables import column_of
 
     second = column_of(predictions, prediction)
     with opened(session) as one, show.working("comparing"):

@@ -15,7 +15,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from altmas.estimates import Estimate
+    from altmas.estimation.estimates import Estimate
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that could make a terminal do something."""

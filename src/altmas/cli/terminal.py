@@ -16,8 +16,8 @@ from rich.text import Text
 
 from altmas.cli.keyboard import END, ESCAPE, Keyboard
 from altmas.cli.show import counted, harmless
+from altmas.data.naming import Name
 from altmas.errors import AltmasError
-from altmas.naming import Name
 from altmas.suggest import near
 from altmas.web.keys import COMMANDS, class_keys
 

@@ -12,12 +12,12 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from altmas.data.naming import is_missing
+from altmas.data.pool import Pool
 from altmas.errors import FileError
 from altmas.interop.plain import parsed, read_text, write_whole
 from altmas.interop.replies import Reply, scalar, seconds_of, text
-from altmas.naming import is_missing
-from altmas.plan import Plan
-from altmas.pool import Pool
+from altmas.labels.plan import Plan
 from altmas.suggest import listing
 
 KEYS = "123456789qwertyuiopasdfghjkl"

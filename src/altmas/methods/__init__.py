@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from altmas.data.pool import Pool
 from altmas.errors import MethodError
 from altmas.methods.active_inference import ActiveInference
 from altmas.methods.adastrat import AdaStrat
@@ -26,7 +27,6 @@ from altmas.methods.tradition import Tradition
 from altmas.methods.trust import Trust
 from altmas.methods.xwed import Xwed
 from altmas.metrics import Metric
-from altmas.pool import Pool
 from altmas.suggest import listing, near
 
 __all__ = [

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
+from altmas.draws.ranking import KINDS, Array, Ints, block_yields, blocks_of, is_open, middle_rank, ranked, valid_points
+from altmas.draws.strata import allocation, draw_in_strata, drawn_rows, last_told, next_counts, stratum_counts
+from altmas.estimation.estimates import Estimates
+from altmas.estimation.weighted_sample import volunteered_mask
+from altmas.labels.history import Batch, History
 from altmas.methods.paula import curve_estimates
 from altmas.methods.protocol import Needs, Task
-from altmas.ranking import KINDS, Array, Ints, block_yields, blocks_of, is_open, middle_rank, ranked, valid_points
-from altmas.strata import allocation, draw_in_strata, drawn_rows, last_told, next_counts, stratum_counts
-from altmas.weighted_sample import volunteered_mask
 
 PROPOSE = 19
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from altmas.acquisition import best, total_information
+from altmas.draws.acquisition import best, total_information
 from altmas.errors import MethodError
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
+from altmas.estimation.estimates import Estimates
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.methods.rounds import (
     PICK,

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
+from altmas.estimation.estimates import Estimates
+from altmas.labels.history import Batch, History
 from altmas.methods.network import NetworkOptions
 from altmas.methods.protocol import Needs, Task
 from altmas.methods.rounds import UNSURE, Round, estimate_of, estimates_of, nothing_known, round_at, uniform_batch

@@ -10,9 +10,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.belief import Belief, belief_of, folds_of
-from altmas.description import describe
-from altmas.designs import (
+from altmas.beliefs.belief import Belief, belief_of, folds_of
+from altmas.beliefs.description import describe
+from altmas.data.pool import Pool
+from altmas.draws.designs import (
     LEVELS,
     batch_scale,
     earned_tilt,
@@ -23,12 +24,10 @@ from altmas.designs import (
     rates_of,
     successive_draws,
 )
-from altmas.diagnostics import diagnose
-from altmas.estimates import Estimate, Estimates
-from altmas.estimators import Difference, Linearised, sequential_accuracy
-from altmas.history import Batch, History
-from altmas.influence import influence_of
-from altmas.intervals import (
+from altmas.estimation.diagnostics import diagnose
+from altmas.estimation.estimates import Estimate, Estimates
+from altmas.estimation.estimators import Difference, Linearised, sequential_accuracy
+from altmas.estimation.intervals import (
     anytime_quantile,
     bounded_interval,
     cautious_variance,
@@ -36,9 +35,10 @@ from altmas.intervals import (
     simultaneous_quantile,
     student_quantile,
 )
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric
-from altmas.pool import Pool
+from altmas.metrics.influence import influence_of
 
 Array = NDArray[Any]
 MACRO = ("macro_precision", "macro_recall", "macro_f1", "balanced_accuracy")

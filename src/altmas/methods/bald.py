@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from altmas.acquisition import best
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
+from altmas.draws.acquisition import best
+from altmas.estimation.estimates import Estimates
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.methods.rounds import (
     PICK,

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from altmas.acquisition import GAP, Belief
-from altmas.batch_information import batch_bald
+from altmas.beliefs.posterior import Array
+from altmas.draws.acquisition import GAP, Belief
+from altmas.draws.batch_information import batch_bald
 from altmas.errors import PlanError
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
+from altmas.estimation.estimates import Estimates
+from altmas.labels.history import Batch, History
 from altmas.methods.network import NetworkOptions
 from altmas.methods.protocol import Needs, Task
 from altmas.methods.rounds import PICK, estimates_of, nothing_known, round_at, still_starting, uniform_batch
-from altmas.posterior import Array
 
 STATES = 16
 """Purpose of the random numbers that labellings are drawn with."""

@@ -6,11 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
-from altmas.methods.protocol import Needs, Task
-from altmas.methods.stratified import check_option
-from altmas.strata import (
+from altmas.draws.strata import (
     allocation,
     draw_in_strata,
     drawn_rows,
@@ -21,7 +17,11 @@ from altmas.strata import (
     stratified_sample,
     stratum_counts,
 )
-from altmas.weighted_sample import estimates_of, volunteered_mask
+from altmas.estimation.estimates import Estimates
+from altmas.estimation.weighted_sample import estimates_of, volunteered_mask
+from altmas.labels.history import Batch, History
+from altmas.methods.protocol import Needs, Task
+from altmas.methods.stratified import check_option
 
 Array = NDArray[Any]
 PROPOSE = 13

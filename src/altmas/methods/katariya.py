@@ -6,11 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.estimates import Estimates
-from altmas.hashing import buckets_of, hash_inputs, learn_planes
-from altmas.history import Batch, History
-from altmas.methods.protocol import Needs, Task
-from altmas.strata import (
+from altmas.draws.hashing import buckets_of, hash_inputs, learn_planes
+from altmas.draws.strata import (
     allocation,
     draw_in_strata,
     drawn_rows,
@@ -21,7 +18,10 @@ from altmas.strata import (
     stratum_counts,
     within_groups,
 )
-from altmas.weighted_sample import WeightedSample, estimates_of, volunteered_mask
+from altmas.estimation.estimates import Estimates
+from altmas.estimation.weighted_sample import WeightedSample, estimates_of, volunteered_mask
+from altmas.labels.history import Batch, History
+from altmas.methods.protocol import Needs, Task
 
 Array = NDArray[Any]
 PROPOSE = 20

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.designs import successive_draws
-from altmas.estimates import Estimates
-from altmas.estimators import positive
-from altmas.history import Batch, History
+from altmas.beliefs.proxy import proxy_of
+from altmas.draws.designs import successive_draws
+from altmas.estimation.estimates import Estimates
+from altmas.estimation.estimators import positive
+from altmas.estimation.weighted import Draws, draws_of
+from altmas.estimation.weighted_sample import Solution, effective_sample_size, estimates_of, trials_of
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
-from altmas.proxy import proxy_of
-from altmas.weighted import Draws, draws_of
-from altmas.weighted_sample import Solution, effective_sample_size, estimates_of, trials_of
 
 Array = NDArray[Any]
 PROPOSE = 15

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
+from altmas.draws.replacement import counting_sample, draw_with_replacement, replacement_sample, replayed_draws
+from altmas.draws.strata import labelled_draws, root_frequency
+from altmas.estimation.estimates import Estimates
+from altmas.estimation.weighted_sample import effective_sample_size, estimates_of, volunteered_mask
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric
-from altmas.replacement import counting_sample, draw_with_replacement, replacement_sample, replayed_draws
-from altmas.strata import labelled_draws, root_frequency
-from altmas.weighted_sample import effective_sample_size, estimates_of, volunteered_mask
 
 Array = NDArray[Any]
 PROPOSE = 14

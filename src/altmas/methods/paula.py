@@ -4,11 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
-from altmas.intervals import normal_quantile
-from altmas.methods.protocol import Needs, Task
-from altmas.ranking import (
+from altmas.draws.ranking import (
     KINDS,
     Array,
     Ints,
@@ -19,8 +15,12 @@ from altmas.ranking import (
     ranked,
     valid_points,
 )
-from altmas.strata import allocation, draw_in_strata, drawn_rows, next_counts, stratified_sample, stratum_counts
-from altmas.weighted_sample import estimates_of, volunteered_mask
+from altmas.draws.strata import allocation, draw_in_strata, drawn_rows, next_counts, stratified_sample, stratum_counts
+from altmas.estimation.estimates import Estimates
+from altmas.estimation.intervals import normal_quantile
+from altmas.estimation.weighted_sample import estimates_of, volunteered_mask
+from altmas.labels.history import Batch, History
+from altmas.methods.protocol import Needs, Task
 
 PROPOSE = 18
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
+from altmas.data.pool import Pool
+from altmas.estimation.estimates import Estimates
+from altmas.labels.history import Batch, History
 from altmas.metrics import Metric
-from altmas.pool import Pool
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from altmas.acquisition import LABEL_MODES, Belief, believe
-from altmas.augmentation import NOTHING, Augmentation, augment
-from altmas.designs import uniform_draws
+from altmas.beliefs.augmentation import NOTHING, Augmentation, augment
+from altmas.beliefs.posterior import Posterior, mean_over_draws
+from altmas.data.features import Features
+from altmas.data.pool import Pool
+from altmas.draws.acquisition import LABEL_MODES, Belief, believe
+from altmas.draws.designs import uniform_draws
 from altmas.errors import MethodError, PlanError
-from altmas.estimates import Estimate, Estimates
-from altmas.features import Features
-from altmas.history import Batch, History
+from altmas.estimation.estimates import Estimate, Estimates
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Task
 from altmas.metrics import Metric, table_of
-from altmas.pool import Pool
-from altmas.posterior import Posterior, mean_over_draws
 from altmas.suggest import near
 from altmas.surrogates import SURROGATES, Surrogate, Training, surrogate_named
 from altmas.surrogates.tuning import Tuned, tuned

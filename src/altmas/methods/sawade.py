@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
+from altmas.beliefs.proxy import phi_moments, proxy_of, remembered
+from altmas.draws.replacement import draw_with_replacement, replacement_sample
+from altmas.estimation.estimates import Estimates
+from altmas.estimation.weighted_sample import effective_sample_size, estimates_of, volunteered_mask
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
-from altmas.proxy import phi_moments, proxy_of, remembered
-from altmas.replacement import draw_with_replacement, replacement_sample
-from altmas.weighted_sample import effective_sample_size, estimates_of, volunteered_mask
 
 Array = NDArray[Any]
 PROPOSE = 12

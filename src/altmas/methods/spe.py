@@ -7,15 +7,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from altmas.beliefs.score_families import FAMILIES
+from altmas.beliefs.score_mixture import Array, BinnedScores, Mixture, fit, fit_as_far_as_labels_bear_it, logit, sample
+from altmas.data.pool import Pool
 from altmas.errors import MethodError, PlanError
-from altmas.estimates import Estimate, Estimates
-from altmas.history import Batch, History
+from altmas.estimation.estimates import Estimate, Estimates
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.methods.rounds import estimates_of, known_table, nothing_known, uniform_batch
 from altmas.metrics import Metric
-from altmas.pool import Pool
-from altmas.score_families import FAMILIES
-from altmas.score_mixture import Array, BinnedScores, Mixture, fit, fit_as_far_as_labels_bear_it, logit, sample
 from altmas.suggest import near
 
 FIT = 17

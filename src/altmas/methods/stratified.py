@@ -5,11 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.errors import MethodError
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
-from altmas.methods.protocol import Needs, Task
-from altmas.strata import (
+from altmas.draws.strata import (
     CUTS,
     allocation,
     draw_in_strata,
@@ -20,7 +16,11 @@ from altmas.strata import (
     stratified_sample,
     stratum_counts,
 )
-from altmas.weighted_sample import estimates_of, volunteered_mask
+from altmas.errors import MethodError
+from altmas.estimation.estimates import Estimates
+from altmas.estimation.weighted_sample import estimates_of, volunteered_mask
+from altmas.labels.history import Batch, History
+from altmas.methods.protocol import Needs, Task
 
 PROPOSE = 11
 ALLOCATIONS = ("proportional", "equal", "neyman")

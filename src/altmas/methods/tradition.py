@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.designs import uniform_draws
-from altmas.estimates import Estimate, Estimates
-from altmas.history import Batch, History
+from altmas.draws.designs import uniform_draws
+from altmas.estimation.estimates import Estimate, Estimates
+from altmas.estimation.random_sample import RandomSample, interval_of_sample
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
-from altmas.random_sample import RandomSample, interval_of_sample
 
 PROPOSE = 1
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
+from altmas.estimation.estimates import Estimates
+from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.methods.rounds import COMPLETE, estimate_of, known_table, uniform_batch
 from altmas.metrics import Metric

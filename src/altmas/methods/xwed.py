@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from altmas.acquisition import GAP, Belief, best
-from altmas.estimates import Estimates
-from altmas.history import Batch, History
-from altmas.information import TINY
+from altmas.beliefs.posterior import Array, Floats
+from altmas.draws.acquisition import GAP, Belief, best
+from altmas.draws.information import TINY
+from altmas.estimation.estimates import Estimates
+from altmas.labels.history import Batch, History
 from altmas.methods.ase import PAPER, surrogate_estimates
 from altmas.methods.network import NetworkOptions
 from altmas.methods.protocol import Needs, Task
 from altmas.methods.rounds import PICK, round_at, still_starting, uniform_batch
-from altmas.posterior import Array, Floats
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from altmas.errors import MethodError, MetricError
-from altmas.estimates import Estimate, Estimates
-from altmas.formulas import confusion
-from altmas.history import History
+from altmas.estimation.estimates import Estimate, Estimates
+from altmas.estimation.weighted import has_probabilities, sample_of, weighted_interval
+from altmas.labels.history import History
 from altmas.methods import Task
 from altmas.metrics import Metric
+from altmas.metrics.formulas import confusion
 from altmas.report.assumptions import assumptions_of
 from altmas.report.sensitivity import sensitivity
 from altmas.report.words import meaning, verdict_of
 from altmas.snapshot import Status
-from altmas.weighted import has_probabilities, sample_of, weighted_interval
 
 if TYPE_CHECKING:
     from altmas.session import Session

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 from altmas.compare import lower_is_better
-from altmas.estimates import Estimate
+from altmas.data.pool import Pool
+from altmas.estimation.estimates import Estimate
+from altmas.labels.plan import Plan
 from altmas.metrics import Metric
-from altmas.plan import Plan
-from altmas.pool import Pool
 
 MEANINGS = {
     "accuracy": "share of the points on which the model is right",

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from altmas.features import Rows
+from altmas.data.features import Rows
 from altmas.surrogates.bayes_by_backprop import BayesByBackprop
 from altmas.surrogates.ensemble import Ensemble
 from altmas.surrogates.mc_dropout import MCDropout

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from altmas.compute import jax as load_jax
-from altmas.features import Rows
+from altmas.data.features import Rows
 from altmas.surrogates.minibatches import segments
 from altmas.surrogates.mlp import Array, Floats, Trained, Training, Weights, initial_weights, probabilities
 

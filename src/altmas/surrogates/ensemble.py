@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from altmas.features import Rows
+from altmas.data.features import Rows
 from altmas.surrogates.mlp import Array, Floats, Trained, Training, probabilities, train
 
 

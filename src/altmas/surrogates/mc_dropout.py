@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from altmas.features import Rows
+from altmas.data.features import Rows
 from altmas.surrogates.mlp import Array, Floats, Trained, Training, first_layer, later_layers, probabilities, train
 
 

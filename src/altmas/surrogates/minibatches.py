@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from altmas.features import Rows
+from altmas.data.features import Rows
 from altmas.surrogates.mlp import SEGMENT, Array, Training, visits
 
 

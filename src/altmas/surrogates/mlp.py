@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.compute import jax as load_jax
-from altmas.features import Rows
+from altmas.data.features import Rows
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altmas.features import Rows
+from altmas.data.features import Rows
 from altmas.surrogates.mc_dropout import MCDropout
 from altmas.surrogates.mlp import Array, Training
 

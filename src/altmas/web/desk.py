@@ -10,10 +10,10 @@ from hashlib import sha256
 from statistics import median
 from typing import Any
 
+from altmas.data.pool import Name
 from altmas.errors import UnknownLabel
-from altmas.pool import Name
+from altmas.labels.store import Event
 from altmas.session import LEASE_SECONDS, Session
-from altmas.store import Event
 from altmas.web.items import Handles, image_of, parts_of
 from altmas.web.keys import class_keys
 from altmas.web.supply import Supply

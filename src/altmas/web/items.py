@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from altmas.data.pool import Pool
 from altmas.errors import UnknownPoint
-from altmas.pool import Pool
 from altmas.web.images import NoImage, image_bytes, looks_like_image
 
 Part = dict[str, Any]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from altmas.pool import Name
+from altmas.data.pool import Name
 
 COMMANDS = {
     "u": "unsure",

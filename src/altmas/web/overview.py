@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from altmas.errors import AltmasError
-from altmas.estimates import Estimates
+from altmas.estimation.estimates import Estimates
 from altmas.session import Session
 from altmas.web.desk import Desk
 from altmas.web.items import parts_of

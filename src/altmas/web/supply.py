@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from altmas.errors import AltmasError
-from altmas.history import History
+from altmas.labels.history import History
 from altmas.session import Session
 from altmas.web.threads import background
 

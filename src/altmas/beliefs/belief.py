@@ -1,0 +1,242 @@
+"""What is believed about each unknown label, from the labels outside the point's own fold.
+
+N points in K folds, C classes. Labels outside fold k answer for the points of fold k, so the belief at a labelled
+point has never seen its label: residuals are honest, and the same belief is summed over the pool and corrected by them.
+f[i, c] ~ P(y_i = c):   f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[group_i, c]   for c != a_i.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.beliefs.calibration import Block, class_rates, combination, logistic_answers, pooled
+from altmas.beliefs.description import Description, without_own
+from altmas.data.pool import Pool
+
+Array = NDArray[Any]
+
+FOLDS = 5
+TRUST = {"scores": 20.0}
+"""How much more than any other answer the model's own scores count before labels speak."""
+CERTAIN = 1e-5
+"""No belief is closer to 0 or 1 than this."""
+ONE_HOT_CLASSES = 30
+"""Up to this many classes each gets its own coefficient; beyond, only its share of right answers."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """agree (N,) P(the model is right); rivals (G, C) distributions over the other classes; group (N,) rows of rivals.
+
+    shares  how much each candidate answer counted, by name, for people
+    """
+
+    predictions: Array
+    agree: Array
+    rivals: Array
+    group: Array
+    shares: dict[str, float]
+
+    def rows(self, points: Array) -> Array:
+        """(len(points), C) the believed distributions themselves."""
+        full = (1 - self.agree[points])[:, None] * self.rivals[self.group[points]]
+        full[np.arange(len(points)), self.predictions[points]] = self.agree[points]
+        return np.asarray(full)
+
+    def table(self, inside: Array | None = None) -> Array:
+        """(C, C) expected table of the points in the mask `inside` (all by default)."""
+        n_classes = self.rivals.shape[1]
+        kept = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
+        wrong = np.bincount(self.group, (1 - self.agree) * kept, len(self.rivals))
+        table = np.zeros((n_classes, n_classes))
+        spread = wrong[self._order][:, None] * self.rivals[self._order]
+        table[self._row_classes] = np.add.reduceat(spread, self._starts, axis=0)
+        table[np.diag_indices(n_classes)] += np.bincount(self.predictions, self.agree * kept, n_classes)
+        return table
+
+    @cached_property
+    def predicted_of_group(self) -> Array:
+        """(G,) the predicted class that all points of a group share; -1 for a group without points."""
+        owner = np.full(len(self.rivals), -1, np.int64)
+        owner[self.group] = self.predictions
+        return owner
+
+    @cached_property
+    def _order(self) -> Array:
+        used = np.flatnonzero(self.predicted_of_group >= 0)
+        return used[np.argsort(self.predicted_of_group[used], kind="stable")]
+
+    @cached_property
+    def _starts(self) -> Array:
+        owner = self.predicted_of_group[self._order]
+        return np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+
+    @cached_property
+    def _row_classes(self) -> Array:
+        return self.predicted_of_group[self._order][self._starts]
+
+
+def folds_of(n_points: int, seed: int, count: int = FOLDS) -> Array:
+    """(N,) the fold of each point, fixed by the seed alone."""
+    return np.asarray(np.random.default_rng([seed, 5]).permutation(n_points) % count)
+
+
+def belief_of(
+    pool: Pool, description: Description, labelled: Array, codes: Array, weights: Array, folds: Array
+) -> Belief:
+    """The cross-fitted belief from labels `codes` at rows `labelled`, which count by `weights` in the fits."""
+    right = (codes == pool.predictions[labelled]).astype(np.float64)
+    fits = [
+        _fold_answers(pool, description, labelled[kept], codes[kept], right[kept], weights[kept], folds == k)
+        for k in range(int(folds.max()) + 1)
+        for kept in [folds[labelled] != k]
+    ]
+    names = [name for name in fits[0].answers if all(name in fit.answers for fit in fits)]  # a fold may lack labels
+    answers = np.empty((len(names), len(pool)))
+    for k, fit in enumerate(fits):
+        answers[:, folds == k] = np.stack([fit.answers[name] for name in names])
+    prior = np.array([TRUST.get(name, 1.0) for name in names])
+    shares = combination(answers[:, labelled], right, weights, prior)
+    agree = np.clip(pooled(answers, shares), CERTAIN, 1 - CERTAIN)
+    rivals, group = _rivals(pool, description, fits, folds, labelled, codes)
+    return Belief(pool.predictions, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
+
+
+# ---------------------------------------------------------------- P(the model is right)
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """What the labels outside one fold say about its points: answers by name, and a class view if it has features."""
+
+    answers: dict[str, Array]
+    view: Array | None
+
+
+def _fold_answers(
+    pool: Pool, description: Description, train: Array, codes: Array, right: Array, weights: Array, inside: Array
+) -> _Fold:
+    rows, n_classes = np.flatnonzero(inside), len(pool.classes)
+    rates = class_rates(pool.predictions[train], right, weights, n_classes)
+    answers = {
+        "share": np.full(len(rows), ((weights * right).sum() + 0.5) / (weights.sum() + 1)),
+        "class": rates[pool.predictions[rows]],
+    }
+    view, by_labels = None, None
+    if description.kernel is not None and len(train):
+        left_out, view = label_surrogate(description.kernel[train], codes, description.kernel[rows], n_classes)
+        leads = lead(left_out, pool.predictions[train]), lead(view, pool.predictions[rows])
+        by_labels = Block(3.0 * leads[0], 3.0 * leads[1], penalty=1.0)
+    for name, blocks in _candidates(pool, description, train, rows, by_labels).items():
+        answers[name] = logistic_answers(blocks, right, weights)
+    return _Fold(answers, view)
+
+
+def _candidates(
+    pool: Pool, description: Description, train: Array, rows: Array, by_labels: Block | None
+) -> dict[str, list[Block]]:
+    """Blocks of columns by the name of the answer that is fitted on them."""
+    found: dict[str, list[Block]] = {}
+    width, n_classes = description.ease.shape[1], len(pool.classes)
+    if width:
+        # A point that looks easier is expected to be right more often until labels say otherwise.
+        ease = Block(description.ease[train], description.ease[rows], penalty=2.0, mean=1.0 / width)
+        found["ease"] = [replace(ease, penalty=1.0)]
+        found["ease, stiff"] = [replace(ease, penalty=10.0)]
+        both = [ease]
+        if n_classes <= ONE_HOT_CLASSES:
+            one_hot = np.eye(n_classes)
+            both.append(Block(one_hot[pool.predictions[train]], one_hot[pool.predictions[rows]], penalty=4.0))
+            found["ease + class"] = list(both)
+        if description.components is not None:
+            components = Block(description.components[train], description.components[rows], penalty=20.0)
+            found["ease + class + components"] = [*both, components]
+        if by_labels is not None:
+            found["labels + ease"] = [by_labels, ease]
+    if description.own_scores is not None:
+        own = description.own_scores
+        found["scores"] = [Block(own[train], own[rows], penalty=4.0, mean=1.0)]
+    if by_labels is not None:
+        found["labels"] = [by_labels]
+    return found
+
+
+def label_surrogate(
+    inputs: Array, codes: Array, others: Array, n_classes: int, ridge: float = 0.1
+) -> tuple[Array, Array]:
+    """Kernel ridge regression of labels: ((n, C) each labelled point predicted without itself, (m, C) the others).
+
+    inputs (n, d) and others (m, d) are features of the kernel, K = inputs inputs^T.
+    """
+    targets = np.eye(n_classes)[codes]
+    mean = targets.mean(0)
+    inverse = np.linalg.inv(np.asarray(inputs @ inputs.T, np.float64) + ridge * np.eye(len(codes)))
+    duals = inverse @ (targets - mean)
+    slopes = (inputs.T @ duals).astype(others.dtype)
+    return targets - duals / np.diag(inverse)[:, None], np.asarray(others @ slopes, np.float64) + mean
+
+
+def lead(values: Array, predictions: Array) -> Array:
+    """(n, 2) the value of the predicted class and its lead over the best rival."""
+    points = np.arange(len(values))
+    own = values[points, predictions]
+    others = values.copy()
+    others[points, predictions] = -np.inf
+    return np.column_stack([own, own - others.max(1)])
+
+
+# ---------------------------------------------------------------- which class, if the model is wrong
+
+
+def _rivals(
+    pool: Pool, description: Description, fits: list[_Fold], folds: Array, labelled: Array, codes: Array
+) -> tuple[Array, Array]:
+    """(rivals, group): a mixture of the views and of the confusions counted, each fold by the labels outside it."""
+    n_classes, count = len(pool.classes), len(fits)
+    wrong = codes != pool.predictions[labelled]
+    confusions = np.stack(
+        [
+            _confusions(pool, labelled[kept], codes[kept])
+            for k in range(count)
+            for kept in [wrong & (folds[labelled] != k)]
+        ]
+    )
+    if not description.rivals and fits[0].view is None:
+        return confusions.reshape(count * n_classes, n_classes), folds * n_classes + pool.predictions
+    views = list(description.rivals)
+    if fits[0].view is not None:
+        learned = np.empty((len(pool), n_classes))
+        for k, fit in enumerate(fits):
+            learned[folds == k] = fit.view
+        views.append(without_own(np.clip(learned, 0.01, None) ** 2, pool.predictions))
+    views.append(confusions[folds, pool.predictions])
+    seen = labelled[wrong]
+    shares = _mixture(np.stack([view[seen, codes[wrong]] for view in views], axis=1))
+    return sum((share * view for share, view in zip(shares, views, strict=True)), np.zeros(1)), np.arange(len(pool))
+
+
+def _confusions(pool: Pool, wrong: Array, codes: Array) -> Array:
+    """(C, C) P(truth c | predicted a, wrong) from counted errors, drawn towards those of all classes and frequency."""
+    n_classes = len(pool.classes)
+    frequency = (np.bincount(pool.predictions, minlength=n_classes) + 1.0) / (len(pool) + n_classes)
+    overall = np.bincount(codes, minlength=n_classes) + 5.0 * frequency
+    counts = np.bincount(pool.predictions[wrong] * n_classes + codes, minlength=n_classes**2).astype(np.float64)
+    table = counts.reshape(n_classes, n_classes) + 2.0 * overall / overall.sum()
+    np.fill_diagonal(table, 0.0)
+    return np.asarray(table / table.sum(1, keepdims=True))
+
+
+def _mixture(likelihoods: Array, steps: int = 20) -> Array:
+    """(J,) mixing shares by expectation-maximisation on the errors seen, with one pseudo-error for each source.
+
+    likelihoods (errors, J): what each source gave to the true class
+    """
+    shares = np.full(likelihoods.shape[1], 1.0 / likelihoods.shape[1])
+    for _ in range(steps):
+        parts = likelihoods * shares + 1e-12
+        shares = (parts / parts.sum(1, keepdims=True)).sum(0) + 1.0
+        shares /= shares.sum()
+    return shares

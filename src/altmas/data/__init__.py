@@ -1,0 +1,1 @@
+"""The pool: what the model under test said about which points, and how tables and files become one."""

@@ -1,0 +1,120 @@
+"""What a sceptic wants to know about an estimate: is the belief calibrated, are weights sane, do plainer answers agree?
+
+Labels are compared with beliefs that did not see them (each point's belief comes from labels outside its fold).
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.estimation.estimators import Difference
+
+Array = NDArray[Any]
+
+ALARM = 3.0
+"""Standard errors beyond which two answers are said to disagree."""
+FEW = 30
+"""Below this many effective labels, normal approximations are thin."""
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Drawn labels whose believed P(right) lies in one fifth of them: how many, what was believed, what was found."""
+
+    labels: int
+    believed: float
+    found: float
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Figures and plain-words warnings about one estimate.
+
+    calibration         from the least to the most trusted fifth of the drawn labels
+    calibration_z       (right answers - believed ones) / standard deviation of the latter
+    largest_share       of all weight that rests on one label
+    effective_sample    (sum w)^2 / sum w^2 of the weights w = 1/pi
+    random_share        accuracy by weights alone, no belief involved, and its standard error
+    difference          accuracy by the difference estimator, for comparison
+    skipped_share       estimated share of the pool that would be skipped
+    warnings            what a reader should worry about, in words
+    """
+
+    calibration: tuple[CalibrationBin, ...]
+    calibration_z: float
+    largest_share: float
+    effective_sample: float
+    random_share: float
+    random_share_error: float
+    difference: float
+    skipped_share: float
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def diagnose(estimator: Difference, skipped: Array) -> Diagnostics:
+    """The diagnostics of an estimator of the whole pool; `skipped` are drawn rows that got no label."""
+    predictions, drawn = estimator.belief.predictions, estimator.drawn
+    right = (estimator.codes == predictions[drawn]).astype(np.float64)
+    agree = estimator.belief.agree[drawn]
+    weights = 1 / estimator.chances[drawn]
+    share, error = _weighted_share(right, weights, estimator.chances[drawn])
+    lost = float((1 / estimator.chances[skipped]).sum())
+    found: dict[str, Any] = {
+        "calibration": _bins(agree, right),
+        "calibration_z": _z(right, agree),
+        "largest_share": float(weights.max() / weights.sum()) if len(weights) else math.nan,
+        "effective_sample": float(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0.0,
+        "random_share": share,
+        "random_share_error": error,
+        "difference": float(np.trace(estimator.table) / max(estimator.inside.sum(), 1)),
+        "skipped_share": lost / (lost + float(weights.sum())) if lost else 0.0,
+    }
+    return Diagnostics(**found, warnings=tuple(_warnings(found, len(drawn))))
+
+
+def _weighted_share(right: Array, weights: Array, chances: Array) -> tuple[float, float]:
+    """Hajek's estimate of the share of right answers and its standard error."""
+    if len(right) < 2:
+        return math.nan, math.nan
+    share = float((weights * right).sum() / weights.sum())
+    terms = (1 - chances) * weights**2 * (right - share) ** 2
+    return share, float(np.sqrt(terms.sum() * len(right) / (len(right) - 1)) / weights.sum())
+
+
+def _bins(agree: Array, right: Array) -> tuple[CalibrationBin, ...]:
+    parts = np.array_split(np.argsort(agree, kind="stable"), 5) if len(agree) >= 25 else []
+    return tuple(CalibrationBin(len(part), float(agree[part].mean()), float(right[part].mean())) for part in parts)
+
+
+def _z(right: Array, agree: Array) -> float:
+    spread = float(np.sqrt((agree * (1 - agree)).sum()))
+    return float((right - agree).sum()) / spread if spread > 0 else math.nan
+
+
+def _warnings(found: dict[str, Any], labels: int) -> list[str]:
+    words = []
+    if abs(found["calibration_z"]) > ALARM:
+        direction = "fewer" if found["calibration_z"] < 0 else "more"
+        words.append(
+            f"The model was right on {direction} of the drawn points than the belief expected "
+            f"({abs(found['calibration_z']):.1f} standard deviations): intervals are wider for it, not wrong."
+        )
+    gap = abs(found["random_share"] - found["difference"])
+    if gap > ALARM * max(found["random_share_error"], 1e-12):
+        words.append(
+            f"Accuracy by sampling weights alone is {found['random_share']:.3f}, with the belief "
+            f"{found['difference']:.3f}: further apart than chance explains. Trust neither before more labels are in."
+        )
+    if labels and found["effective_sample"] < min(FEW, labels / 4):
+        words.append(
+            f"A few labels carry most of the weight ({labels} labels weigh like {found['effective_sample']:.0f} equal "
+            "ones): figures may still move by more than the interval says."
+        )
+    return words

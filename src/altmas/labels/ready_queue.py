@@ -1,0 +1,127 @@
+"""ReadyQueue: which points an annotator is shown next, and when the method has to draw new ones.
+
+A draw is written down before anybody sees it, so what is asked depends on the plan and the log alone. Leases only
+decide which of the drawn points goes to whom. The method thinks with no lock held that telling would need.
+"""
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from altmas.errors import MethodError
+from altmas.labels.history import Batch, History
+from altmas.labels.journal import Journal
+from altmas.labels.ledger import Ledger, draw_entry
+from altmas.labels.opinions import second_opinions
+from altmas.labels.plan import Plan
+from altmas.labels.store import Entry
+from altmas.methods import Task
+
+
+class ReadyQueue:
+    """Drawn points that wait for a label, handed out to annotators and refilled by the method."""
+
+    def __init__(self, journal: Journal, plan: Plan, task: Task) -> None:
+        self.journal, self.plan, self.task = journal, plan, task
+        self._thinking = threading.Lock()  # one proposal at a time
+        self._id_of = task.pool.ids
+
+    def take(self, n: int, name: str | None, lease: float, draw: bool = True) -> list[int]:
+        """Up to n rows for this annotator, new ones drawn where too few wait; leased if the annotator has a name."""
+        while True:
+            with self.journal.lock:
+                rows = self._ready(n, name)
+                if len(rows) >= n or not draw or self._room(self.journal.read()) == 0:
+                    return rows if name is None else self._leased(n, name, lease)
+            if not self._draw(n - len(rows)):
+                n = len(rows)
+
+    def refill(self, n: int) -> int:
+        """Draw until n points wait that nobody holds; how many were drawn."""
+        missing = n - len(self._ready(n, None))
+        return self._draw(missing) if missing > 0 else 0
+
+    def holders(self) -> dict[int, str]:
+        """{row: annotator} of the leases in force."""
+        leases = self.journal.store.leases(time.time())
+        return {self.task.pool.index(point): holder for point, (holder, _) in leases.items()}
+
+    def budget(self) -> int:
+        """How many labels there may be in all."""
+        return len(self.task.pool) if self.plan.budget is None else self.plan.budget
+
+    def _room(self, ledger: Ledger) -> int:
+        """How many points may be drawn beside those that wait."""
+        return max(0, self.budget() - len(ledger.labels) - len(ledger.waiting))
+
+    def _ready(self, n: int, name: str | None) -> list[int]:
+        """Up to n rows that this annotator can be shown now: those held already, second opinions, drawn ones."""
+        with self.journal.lock:
+            ledger, holders = self.journal.read(), self.holders()
+            held = {row for row, holder in holders.items() if holder == name}
+            elsewhere = holders.keys() - held
+            allowed = max(0, self.budget() - len(ledger.labels) - len(elsewhere & ledger.waiting))
+            rows = _held_first([row for row in ledger.outstanding() if row not in elsewhere], held, allowed)
+            if name is not None:  # somebody unknown could be the first voter
+                voters = second_opinions(ledger, self.plan.seed, self.plan.double_share)
+                rows = [row for row, voter in voters.items() if voter != name and row not in elsewhere] + rows
+            return _held_first(rows, held, n)
+
+    def _leased(self, n: int, name: str, lease: float) -> list[int]:
+        """The rows that are ready, leased in one transaction with the look at who holds them."""
+        with self.journal.store.transaction():
+            rows = self._ready(n, name)
+            now, store = time.time(), self.journal.store
+            points = [str(self._id_of[row]) for row in rows]
+            until = {point: end for point, (holder, end) in store.leases(now).items() if holder == name}
+            if any(until.get(point, 0.0) < now + lease / 2 for point in points):  # spares most renewals their write
+                store.lease(points, name, now + lease)
+        return rows
+
+    # ------------------------------------------------------------ new draws
+
+    def _draw(self, n: int) -> int:
+        """Let the method choose up to n new points and write them down; how many, 0 if none could be drawn.
+
+        A draw counts only if the points it could choose from are still the ones that can be chosen: its
+        probabilities are about those. Else the method is asked again.
+        """
+        with self._thinking:
+            while True:
+                with self.journal.lock:
+                    ledger = self.journal.read()
+                    seen, history, count = ledger.seq, ledger.history(), min(n, self._room(ledger))
+                if count <= 0 or not history.open.any():
+                    return 0
+                batch = self._proposal(history, count)
+                if len(batch.indices) == 0 or self._log(batch, history, seen):
+                    return len(batch.indices)
+
+    def _proposal(self, history: History, n: int) -> Batch:
+        """What the method proposes, checked."""
+        batch = self.plan.method.propose(self.task, history, n)
+        rows = np.asarray(batch.indices, np.int64)
+        if len(rows) > n or len(set(rows.tolist())) < len(rows) or not history.open[rows].all():
+            raise MethodError(
+                f"method {self.plan.method.name!r} proposed {rows.tolist()}; expected at most {n} different points "
+                "that are open; nothing was recorded"
+            )
+        return replace(batch, indices=rows, labels_before=len(history.labels))
+
+    def _log(self, batch: Batch, seen_history: History, seen: int) -> bool:
+        points = [self._id_of[row] for row in batch.indices.tolist()]
+
+        def compose(ledger: Ledger) -> list[Entry]:
+            history = ledger.history()
+            same = history is seen_history or np.array_equal(history.open, seen_history.open)
+            return [draw_entry(batch, points, seen)] if same and self._room(ledger) >= len(points) else []
+
+        return bool(self.journal.write(compose))
+
+
+def _held_first(rows: list[int], held: set[int], n: int) -> list[int]:
+    """n of the rows, those that are held before the others, in the order in which they came."""
+    chosen = set(sorted(rows, key=lambda row: row not in held)[:n])
+    return [row for row in rows if row in chosen]

@@ -60,10 +60,11 @@ def names_for(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", RELATED)
 def test_estimates_are_right_on_average_and_intervals_cover(name):
-    """100 runs of 120 labels. Unbiased methods: within 3.5 standard errors of the truth (plus 0.01 for ratios, whose
-    bias is O(1/n)). Those that say they are biased: within 0.02. Coverage of 95 % intervals: at least 0.88."""
+    """100 runs of 120 labels (25 of katariya, which learns its strata anew in each). Unbiased methods: within 3.5
+    standard errors of the truth (plus 0.01 for ratios, whose bias is O(1/n)). Those that say they are biased: within
+    0.02. Coverage of 95 % intervals: at least 0.88."""
     method = method_named(name)
-    for metric, (errors, covered) in repeated(method, names_for(name), 120, 100).items():
+    for metric, (errors, covered) in repeated(method, names_for(name), 120, 25 if name == "katariya" else 100).items():
         allowed = 3.5 * errors.std() / np.sqrt(len(errors)) + (0.01 if metric != "accuracy" else 0.0)
         assert abs(errors.mean()) < (0.02 if method.needs.biased else allowed), metric
         assert covered.mean() >= 0.88, metric

@@ -361,13 +361,14 @@ class Broken(Tradition):
 
 def test_labelling_never_waits_for_a_fit() -> None:
     with paged(create(budget=60, method=Slow())) as page:
-        took = []
+        took, refitting = [], []
         for _ in range(14):
             handle = page.handles()[0]
             begun = time.monotonic()
             assert page.vote(handle, 1).status_code == 200
             took.append(time.monotonic() - begun)
-        assert page.next()["header"]["supply"]["refitting"]
+            refitting.append(page.next()["header"]["supply"]["refitting"])
+        assert any(refitting)
         assert max(took) < 0.75  # half of one fit
 
 

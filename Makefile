@@ -4,12 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 MARK := $(VENV)/.installed
 
-.PHONY: demo test lint types check clean
+.PHONY: demo test coverage lint types check clean
 
 demo: $(MARK)
 	$(BIN)/altmas demo
 
 test: $(MARK)-dev
+	$(BIN)/python -m pytest
+
+coverage: $(MARK)-dev
 	$(BIN)/python -m pytest --cov=altmas --cov-report=term:skip-covered --cov-fail-under=95
 
 lint: $(MARK)-dev

@@ -42,7 +42,7 @@ def in_order(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     Each thread runs numpy's products on itself alone, so results do not depend on how many threads there are.
     """
     workers = threads()
-    with _products_on_one_thread(), ThreadPoolExecutor(workers) as executor:
+    with products_on_one_thread(), ThreadPoolExecutor(workers) as executor:
         running: deque[Future[R]] = deque()
         for item in items:
             running.append(executor.submit(work, item))
@@ -53,7 +53,7 @@ def in_order(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
 
 
 @contextmanager
-def _products_on_one_thread() -> Iterator[None]:
+def products_on_one_thread() -> Iterator[None]:
     """While anybody is inside, numpy's products do not start threads of their own.
 
     The limit is one for the process, and threadpoolctl obeys only the thread that set it first. So one thread of ours

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from altmas.beliefs.belief import Belief, belief_of, folds_of
 from altmas.beliefs.description import describe
+from altmas.compute import products_on_one_thread
 from altmas.data.pool import Pool
 from altmas.draws.designs import (
     LEVELS,
@@ -75,6 +76,7 @@ class Assured:
     name: ClassVar[str] = "assured"
     needs: ClassVar[Needs] = Needs(interval="fixed-n")
 
+    @products_on_one_thread()  # sums in another order would end in other bits
     def propose(self, task: Task, history: History, n: int) -> Batch:
         exposure, last = exposure_of(history, task.pool)
         known = len(history.labels)
@@ -96,6 +98,7 @@ class Assured:
             record["belief"] = belief.rows(indices)
         return Batch(indices, chances, record, labels_before=known)
 
+    @products_on_one_thread()
     def estimate(self, task: Task, history: History) -> Estimates:
         exposure, _ = exposure_of(history, task.pool)
         belief = self._fit(task, history, exposure)

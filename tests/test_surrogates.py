@@ -14,7 +14,8 @@ from altmas.data.features import Features
 from altmas.data.pool import Pool
 from altmas.draws.information import bald
 from altmas.surrogates import SURROGATES, Ensemble, MCDropout, Training, surrogate_named
-from altmas.surrogates.mlp import train, visits
+from altmas.surrogates.minibatches import visits
+from altmas.surrogates.mlp import train
 
 QUICK = Training(epochs=30)
 

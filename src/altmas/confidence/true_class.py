@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from altmas.compute import jax as load_jax
-from altmas.surrogates.minibatches import segments
-from altmas.surrogates.mlp import Array, Floats, Trained, Training, Weights, initial_weights, probabilities
+from altmas.surrogates.minibatches import Array, Training, segments
+from altmas.surrogates.mlp import Floats, Trained, Weights, initial_weights, probabilities
 
 
 def true_class_probability(scores: Array, y: Array, *, normalised: bool = False) -> Array:

@@ -9,6 +9,7 @@ from altmas.draws.acquisition import best, total_information
 from altmas.errors import MethodError
 from altmas.estimation.estimates import Estimates
 from altmas.labels.history import Batch, History
+from altmas.methods.network import Network
 from altmas.methods.protocol import Needs, Task
 from altmas.methods.rounds import (
     PICK,
@@ -21,46 +22,35 @@ from altmas.methods.rounds import (
     uniform_batch,
 )
 from altmas.suggest import near
-from altmas.surrogates import Training
 
 PRESETS = {"paper": "hard", "safe": "expected"}
 """The label mode of each preset (A.5)."""
+
+ACQUISITIONS = ("metrics", "bald")
 
 PSEUDO = "pseudo_labelled"
 """Name of the record that says which points of a batch carried a pseudo-label when they were chosen."""
 
 
-@dataclass(frozen=True)
-class AltMas:
+@dataclass(frozen=True, kw_only=True)
+class AltMas(Network):
     """The method of the paper.
 
-    draws            M, draws of the network's weights
-    precision_power  1 as in the paper's text, 2 as in its authors' code (A5)
     preset           "paper": every gap read literally; "safe": soft counts, and pseudo-labels held to a lower bound
                      of their precision (A.3 step 6, A.5)
     label_mode       "hard", "sample" or "expected" (A.5); by default that of the preset
-    surrogate        "mc_dropout" (the paper's) or "ensemble"
+    augment          whether points where the model is trusted lend its answers to the training (A.3)
+    precision_power  1 as in the paper's text, 2 as in its authors' code (A5)
     pseudo_weight    weight of a pseudo-label in training, a true label having 1
-    initial          labels drawn uniformly at first; by default 100, fewer for small pools
-    max_steps        upper limit on the minibatches of one training
-    tune             tune learning rate, epochs and dropout by Bayesian optimisation at first and whenever the number of
-                     labels has doubled, as the paper does; half a minute or more each time
+    acquisition      "metrics": label what tells most about the metrics (A3); "bald": about the network (B3)
     """
 
-    draws: int = 50
-    precision_power: float = 2
     preset: str = "safe"
     label_mode: str | None = None
-    surrogate: str = "mc_dropout"
-    dropout: float = 0.3
-    learning_rate: float = 1e-3
-    epochs: int = 100
-    batch: int = 64
-    weight_decay: float = 1e-4
-    max_steps: int = 2000
+    augment: bool = True
+    precision_power: float = 2
     pseudo_weight: float = 1.0
-    initial: int | None = None
-    tune: bool = False
+    acquisition: str = "metrics"
 
     name = "altmas"
     needs = Needs(
@@ -70,38 +60,31 @@ class AltMas:
     )
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
-            hint = near(self.preset, PRESETS) or ";"
-            raise MethodError(f"preset {self.preset!r} does not exist{hint} known: {', '.join(PRESETS)}")
-        _ = self.settings  # refuses what is out of range
+        for what, name, known in (
+            ("preset", self.preset, tuple(PRESETS)),
+            ("acquisition", self.acquisition, ACQUISITIONS),
+        ):
+            if name not in known:
+                raise MethodError(f"{what} {name!r} does not exist{near(name, known) or ';'} known: {', '.join(known)}")
+        super().__post_init__()
 
     @property
     def settings(self) -> Settings:
-        """The same as the rounds see it."""
-        return Settings(
-            surrogate=self.surrogate,
-            dropout=self.dropout,
-            training=Training(
-                learning_rate=self.learning_rate,
-                epochs=self.epochs,
-                batch=self.batch,
-                weight_decay=self.weight_decay,
-                max_steps=self.max_steps,
-            ),
-            draws=self.draws,
-            label_mode=self.label_mode or PRESETS[self.preset],
-            cautious=self.preset == "safe",
+        return self.settings_with(
+            self.label_mode or PRESETS[self.preset],
+            cautious=self.preset == "safe" if self.augment else None,
             precision_power=self.precision_power,
             pseudo_weight=self.pseudo_weight,
-            initial=self.initial,
-            tune=self.tune,
         )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         if still_starting(task, history, self.settings) or not history.open.any():
             return uniform_batch(task, history, n)
         now = round_at(task, history, self.settings)
-        scores = total_information(task.metrics, now.belief, history.open)
+        if self.acquisition == "bald":
+            scores = now.belief.information.of_label
+        else:
+            scores = total_information(task.metrics, now.belief, history.open)
         indices = best(scores, history.open, n, history.rng(task.seed, PICK))
         return Batch(
             indices,

@@ -1,25 +1,26 @@
-"""Options of the methods that believe a network trained on true labels alone."""
+"""Options of the methods that believe a network."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from altmas.methods.rounds import Settings
 from altmas.surrogates import Training
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkOptions:
-    """How the network is trained and read.
+class Network:
+    """How the network is trained and drawn from.
 
-    draws       M, draws of the network's weights
-    label_mode  how unknown labels are filled in: "hard", "sample" or "expected" (A.5)
-    surrogate   "mc_dropout", "ensemble" or "bayes_by_backprop"
-    initial     labels drawn uniformly at first; by default 100, fewer for small pools
-    max_steps   upper limit on the minibatches of one training
-    tune        learning rate, epochs and dropout are tuned on the first labels and whenever these have doubled
+    draws      M, draws of the network's weights
+    surrogate  "mc_dropout" (the paper's), "ensemble" or "bayes_by_backprop"
+    max_steps  upper limit on the minibatches of one training
+    enough     training loss below which a training ends before that
+    initial    labels drawn uniformly at first; by default 100, fewer for small pools
+    tune       tune learning rate, epochs and dropout by Bayesian optimisation at first and whenever the number of
+               labels has doubled, as the paper does; half a minute or more each time (`altmas.tune` does it once)
     """
 
     draws: int = 50
-    label_mode: str = "expected"
     surrogate: str = "mc_dropout"
     dropout: float = 0.3
     learning_rate: float = 1e-3
@@ -27,6 +28,7 @@ class NetworkOptions:
     batch: int = 64
     weight_decay: float = 1e-4
     max_steps: int = 2000
+    enough: float = 0.02
     initial: int | None = None
     tune: bool = False
 
@@ -36,6 +38,10 @@ class NetworkOptions:
     @property
     def settings(self) -> Settings:
         """The same as the rounds see it."""
+        raise NotImplementedError
+
+    def settings_with(self, label_mode: str, **others: Any) -> Settings:
+        """These options with what a method adds to them."""
         return Settings(
             surrogate=self.surrogate,
             dropout=self.dropout,
@@ -45,9 +51,25 @@ class NetworkOptions:
                 batch=self.batch,
                 weight_decay=self.weight_decay,
                 max_steps=self.max_steps,
+                enough=self.enough,
             ),
             draws=self.draws,
-            label_mode=self.label_mode,
+            label_mode=label_mode,
             initial=self.initial,
             tune=self.tune,
+            **others,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions(Network):
+    """Options of the methods that train on true labels alone.
+
+    label_mode  how unknown labels are filled in: "hard", "sample" or "expected" (A.5)
+    """
+
+    label_mode: str = "expected"
+
+    @property
+    def settings(self) -> Settings:
+        return self.settings_with(self.label_mode)

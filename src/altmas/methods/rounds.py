@@ -71,6 +71,7 @@ class Settings:
             ("epochs", t.epochs, t.epochs >= 1, "a number of at least 1"),
             ("batch", t.batch, t.batch >= 1, "a number of at least 1"),
             ("max_steps", t.max_steps, t.max_steps >= 1, "a number of at least 1"),
+            ("enough", t.enough, t.enough >= 0, "a number of at least 0"),
             ("weight_decay", t.weight_decay, t.weight_decay >= 0, "a number of at least 0"),
             ("precision_power", self.precision_power, self.precision_power > 0, "a number above 0, such as 1 or 2"),
             ("pseudo_weight", self.pseudo_weight, self.pseudo_weight > 0, "a number above 0"),

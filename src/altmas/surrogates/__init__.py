@@ -9,7 +9,8 @@ from altmas.data.features import Rows
 from altmas.surrogates.bayes_by_backprop import BayesByBackprop
 from altmas.surrogates.ensemble import Ensemble
 from altmas.surrogates.mc_dropout import MCDropout
-from altmas.surrogates.mlp import Array, Floats, Trained, Training
+from altmas.surrogates.minibatches import Array, Training
+from altmas.surrogates.mlp import Floats, Trained
 
 __all__ = [
     "SURROGATES",

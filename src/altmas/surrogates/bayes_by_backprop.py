@@ -12,8 +12,8 @@ import numpy as np
 
 from altmas.compute import jax as load_jax
 from altmas.data.features import Rows
-from altmas.surrogates.minibatches import segments
-from altmas.surrogates.mlp import Array, Floats, Trained, Training, Weights, initial_weights, probabilities
+from altmas.surrogates.minibatches import Array, Training, segments
+from altmas.surrogates.mlp import Floats, Trained, Weights, initial_weights, probabilities
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from altmas.data.features import Rows
-from altmas.surrogates.mlp import Array, Floats, Trained, Training, probabilities, train
+from altmas.surrogates.minibatches import Array, Training
+from altmas.surrogates.mlp import Floats, Trained, probabilities, train
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from altmas.data.features import Rows
-from altmas.surrogates.mlp import Array, Floats, Trained, Training, first_layer, later_layers, probabilities, train
+from altmas.surrogates.minibatches import Array, Training
+from altmas.surrogates.mlp import Floats, Trained, first_layer, later_layers, probabilities, train
 
 
 @dataclass(frozen=True)

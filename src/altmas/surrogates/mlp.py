@@ -5,7 +5,6 @@ program serves any number of training examples: nothing compiles again while lab
 never has to fit into memory twice. Prediction is plain matrix products, for which numpy's BLAS needs no compilation.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,32 +13,11 @@ from numpy.typing import NDArray
 
 from altmas.compute import jax as load_jax
 from altmas.data.features import Rows
+from altmas.surrogates.minibatches import Array, Training, segments
 
-Array = NDArray[Any]
 Floats = NDArray[np.float32]
 
 HIDDEN = 256
-SEGMENT = 2**22
-"""Numbers that go to the compiled program together (16 MB of rows)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    """How a network is trained: Adam with L2 on minibatches, from fresh random weights.
-
-    max_steps  an upper limit on epochs * ceil(n / batch): with thousands of pseudo-labels the network has converged
-               long before 100 epochs
-    """
-
-    learning_rate: float = 1e-3
-    epochs: int = 100
-    batch: int = 64
-    weight_decay: float = 1e-4
-    max_steps: int = 2000
-
-    def steps(self, n: int) -> int:
-        """Minibatches in the training on n examples."""
-        return min(self.max_steps, self.epochs * -(-n // self.batch))
 
 
 class Weights(NamedTuple):
@@ -93,43 +71,18 @@ def train(
 
     x  rows by position: an (n, D) float32 array or Features;  y  (n,) codes 0..n_classes-1
     """
-    n, columns = x.shape
-    y = np.asarray(y, np.int32)
-    each = np.ones(n, np.float32) if example_weights is None else np.asarray(example_weights, np.float32)
-    steps, batch = training.steps(n), training.batch
-    order = visits(n, steps * batch, rng).reshape(steps, batch)
-    together = max(1, min(256, SEGMENT // (batch * columns)))
     run, start = _program()
-    weights = initial_weights(columns, n_classes, rng)
-    state, key = start(weights), np.uint32(rng.integers(2**32))
-    loss: Any = np.float32(0)
-    for first in range(0, steps, together):
-        before = loss
-        rows = order[first : first + together]
-        data = _padded(np.asarray(x[rows.ravel()], np.float32).reshape(*rows.shape, columns), together)
-        weights, state, loss = run(
-            (weights, state, loss),
-            data,
-            _padded(y[rows], together),
-            _padded(each[rows], together),
-            (key, np.int32(first), np.int32(len(rows))),
-            (np.float32(training.learning_rate), np.float32(training.weight_decay), np.float32(dropout)),
-        )
-        np.asarray(before)  # the next rows are gathered while these train, but never more than that
-    return Trained(Weights(*map(np.asarray, weights)), float(loss), steps)
-
-
-def visits(n: int, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """(total,) the examples in the order they are visited: one random permutation of all n after the other."""
-    repeats = -(-total // n)
-    return rng.permuted(np.tile(np.arange(n), (repeats, 1)), axis=1).ravel()[:total]
-
-
-def _padded(values: Array, length: int) -> Array:
-    """The same with rows of zeros behind it, which the program never reads."""
-    if len(values) == length:
-        return values
-    return np.concatenate([values, np.zeros((length - len(values), *values.shape[1:]), values.dtype)])
+    waiting = segments(x, np.asarray(y, np.int32), example_weights, training, rng)
+    weights: Any = initial_weights(x.shape[1], n_classes, rng)
+    carry: Any = weights, start(weights), np.float32(0), np.int32(0)
+    key = np.uint32(rng.integers(2**32))
+    rates = tuple(map(np.float32, (training.learning_rate, training.weight_decay, dropout, training.enough)))
+    for segment in waiting:
+        before, carry = carry, run(carry, segment, key, rates)
+        if before[3] < segment.first:  # the next rows are gathered while these train, but never more than that
+            break
+    weights, _, loss, steps = carry
+    return Trained(Weights(*map(np.asarray, weights)), float(loss), int(steps))
 
 
 @cache
@@ -155,19 +108,24 @@ def _program() -> tuple[Any, Any]:
         entropy = optax.softmax_cross_entropy_with_integer_labels(h @ weights.w3 + weights.b3, y)
         return (each * entropy).sum() / each.sum()
 
-    def run(carry: Any, x: Any, y: Any, each: Any, clock: Any, settings: Any) -> Any:
-        (seed, first, steps), (learning_rate, weight_decay, dropout) = clock, settings
+    def run(carry: Any, segment: Any, seed: Any, rates: Any) -> Any:
+        learning_rate, weight_decay, dropout, enough = rates
         update = optimiser(learning_rate, weight_decay).update
 
-        def step(i: Any, carry: Any) -> Any:
-            weights, state, recent = carry
-            key = jax.random.fold_in(jax.random.key(seed), first + i)
-            value, gradient = jax.value_and_grad(loss)(weights, x[i], y[i], each[i], key, dropout)
-            change, state = update(gradient, state, weights)
-            recent += (value - recent) * jnp.where(first + i == 0, 1.0, 0.05)
-            return optax.apply_updates(weights, change), state, recent
+        def goes_on(carry: Any) -> Any:
+            _, _, recent, done = carry
+            return (done < segment.first + segment.steps) & ((recent >= enough) | (done == 0))
 
-        return jax.lax.fori_loop(0, steps, step, carry)
+        def step(carry: Any) -> Any:
+            weights, state, recent, done = carry
+            i, key = done - segment.first, jax.random.fold_in(jax.random.key(seed), done)
+            batch = segment.x[i], segment.targets[i], segment.weights[i]
+            value, gradient = jax.value_and_grad(loss)(weights, *batch, key, dropout)
+            change, state = update(gradient, state, weights)
+            recent += (value - recent) * jnp.where(done == 0, 1.0, 0.05)
+            return optax.apply_updates(weights, change), state, recent, done + 1
+
+        return jax.lax.while_loop(goes_on, step, carry)
 
     def start(weights: Weights) -> Any:
         shapes = jax.eval_shape(optimiser(0.0, 0.0).init, weights)

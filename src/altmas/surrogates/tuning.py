@@ -13,7 +13,7 @@ import numpy as np
 
 from altmas.data.features import Rows
 from altmas.surrogates.mc_dropout import MCDropout
-from altmas.surrogates.mlp import Array, Training
+from altmas.surrogates.minibatches import Array, Training
 
 RANDOM_TRIALS, GUIDED_TRIALS, FOLDS = 5, 15, 3
 LEAST = 1e-12

@@ -4,12 +4,16 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import altmas
+from altmas.beliefs.proxy import class_scores, confidence_of
 from altmas.errors import MethodError
-from altmas.labels.history import History
+from altmas.estimation.weighted_sample import gamma_reach
+from altmas.labels.history import Batch, History
 from altmas.methods import METHODS, Method, Task, check, method_named
 from altmas.methods.active_inference import systematic, water_filled
+from altmas.methods.oasis import fall_of, unmet_scores
 from altmas.methods.stratified import Stratified
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
@@ -78,6 +82,28 @@ def test_a_surrogate_stands_in_where_there_are_no_scores(name):
     assert covered.mean() >= 0.85
 
 
+@pytest.mark.parametrize("name", ["stratified", "druck", "paula", "adastrat"])
+def test_an_imitation_of_the_model_stands_in_where_there_are_no_scores(name):
+    """40 runs of 100 labels from features alone. The imitation sees no label, so what is unbiased stays so; tolerance
+    as above."""
+    method = method_named(name)
+    for metric, (errors, covered) in repeated(method, names_for(name), 100, 40, scores=False).items():
+        allowed = 3.5 * errors.std() / np.sqrt(len(errors)) + (0.0 if metric == "accuracy" else 0.01)
+        assert abs(errors.mean()) < (0.02 if method.needs.biased else allowed), metric
+        assert covered.mean() >= 0.85, metric
+
+
+def test_the_imitation_is_a_distribution_that_knows_no_label():
+    pool, _ = world(scores=False)
+    scores = class_scores(pool)
+    np.testing.assert_allclose(scores.sum(1), 1)
+    assert scores.min() >= 0 and class_scores(pool) is scores
+    np.testing.assert_array_equal(confidence_of(pool), scores[np.arange(N), pool.predictions])
+    assert (scores.argmax(1) == pool.predictions).mean() > 0.9
+    with_scores, _ = world()
+    assert class_scores(with_scores) is with_scores.scores
+
+
 @pytest.mark.parametrize("name", ["stratified", "druck", "active-inference"])
 def test_confidence_makes_labels_worth_more_than_random_ones(name):
     """200 runs: the mean squared error for accuracy is below that of a random sample of the same size."""
@@ -115,8 +141,7 @@ def test_wrong_scores_cost_width_and_not_validity():
             errors.append(one.value - exact)
             covered.append(one.low <= exact <= one.high)
         assert abs(np.mean(errors)) < 3.5 * np.std(errors) / np.sqrt(80), name
-        # plain LURE's weights are the most uneven of all: its docstring says so
-        assert np.mean(covered) >= (0.75 if name == "lure" else 0.85), name
+        assert np.mean(covered) >= 0.88, name
 
 
 def test_adaptive_allocation_admits_its_bias():
@@ -129,7 +154,32 @@ def test_adaptive_allocation_admits_its_bias():
         assert METHODS[name].__doc__ and "fter" in METHODS[name].__doc__
 
 
+def test_the_labels_of_a_half_do_not_decide_where_it_is_drawn():
+    """katariya, 100 runs of 150 labels: accuracy within 3 standard errors; its own buckets overstated it by 0.6."""
+    errors, _ = repeated(method_named("katariya"), ["accuracy"], 150, 100)["accuracy"]
+    assert abs(errors.mean()) < 3 * errors.std() / np.sqrt(100)
+
+
 # ---------------------------------------------------------------- small counts
+
+
+def test_weighted_events_reach_as_far_up_as_exact_poisson_limits():
+    """Fay and Feuer: with equal weights the limit is the exact one of a Poisson count."""
+    for count in (0, 1, 5, 20):
+        exact = chi2.ppf(0.975, 2 * (count + 1)) / 2
+        assert gamma_reach(3.0 * count, 9.0 * count, 3.0, 0.95) == pytest.approx(3 * (exact - count))
+    assert gamma_reach(0.0, 0.0, 0.0, 0.95) == 0
+
+
+def test_oasis_reaches_down_to_what_scores_expect_where_nothing_was_met():
+    strata, score = np.array([0, 0, 0, 1, 1]), np.array([0.1, 0.2, 0.3, 0.6, 0.7])
+    called = np.array([False, False, False, False, True])
+    history = History(5, (Batch(np.array([0, 3])),), {0: 0, 3: 1})
+    expected = np.exp(-0.1) * np.array([0, 0.2, 0.3, 0, 0])  # stratum 1 has met the class
+    np.testing.assert_allclose(unmet_scores(history, strata, score, called, 1), expected)
+    table = np.array([[90.0, 4.0], [2.0, 8.0]])
+    assert fall_of(table, 1, 0.5, 3.0) == pytest.approx(8 / 11 - 8 / 12.5)
+    assert fall_of(table, 1, 1.0, 3.0) == 0  # precision does not care for points that are not called so
 
 
 @pytest.mark.parametrize("name", OF_ALL)
@@ -200,10 +250,10 @@ def test_skipped_points_are_left_out_with_a_note(name):
 @pytest.mark.parametrize(
     ("name", "given", "metrics", "said"),
     [
-        ("stratified", "nothing", ["accuracy"], "needs scores.*methods that work without: .*tradition"),
+        ("stratified", "nothing", ["accuracy"], "needs scores or features.*methods that work without: .*tradition"),
         ("sawade", "nothing", ["accuracy"], "needs scores or features.*methods that work without: .*tradition"),
         ("katariya", "scores", ["accuracy"], "needs features.*methods that work without: .*stratified"),
-        ("druck", "features", ["accuracy"], "needs scores.*methods that work without: .*lure"),
+        ("spe", "features", ["accuracy"], "needs scores.*methods that work without: .*lure"),
         ("paula", "scores", ["accuracy", "macro_f1"], "cannot estimate .*macro_f1.*methods that can: .*druck"),
         (
             "adastrat",

@@ -27,6 +27,7 @@ PILOT = 40
 """Labels before the first surrogate is fitted; until then there is no guess, and draws are uniform."""
 
 _scores: WeakKeyDictionary[Pool, Belief] = WeakKeyDictionary()
+_imitated: WeakKeyDictionary[Pool, Array] = WeakKeyDictionary()
 _fitted: WeakKeyDictionary[Pool, dict[Any, Belief]] = WeakKeyDictionary()
 _made: dict[Any, tuple[Belief, Array]] = {}
 REMEMBERED = 8
@@ -69,6 +70,29 @@ def learned(task: "Task", history: History, seen: int) -> Belief:
             remembered.pop(next(iter(remembered)))
         remembered[key] = belief_of(task.pool, describe(task.pool), rows, codes, np.ones(len(rows)), folds)
     return remembered[key]
+
+
+def class_scores(pool: Pool) -> Array:
+    """(N, C) the model's scores or, where it gives none, P(the model says c | x) as its features tell (D.0, adapted).
+
+    The imitation sees predictions and no label, so strata and rankings made from it are fixed before any label.
+    """
+    if pool.scores is not None:
+        return pool.scores
+    if pool not in _imitated:
+        seen = describe(pool)
+        assert seen.doubt is not None
+        view = seen.rivals[0] * seen.doubt[:, None]
+        view[np.arange(len(pool)), pool.predictions] = 1 - seen.doubt
+        _imitated[pool] = view
+    return _imitated[pool]
+
+
+def confidence_of(pool: Pool) -> Array:
+    """(N,) the highest score or, where there are none, how sure the imitation is of what the model says."""
+    if pool.scores is not None:
+        return np.asarray(pool.scores.max(1))
+    return np.asarray(class_scores(pool)[np.arange(len(pool)), pool.predictions])
 
 
 def remembered(belief: Belief, key: Any, make: Callable[[], Array]) -> Array:

@@ -5,6 +5,7 @@ the next plane makes the spread of correctness inside the buckets it leaves as s
 """
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,20 @@ SHARPER = (1.0, 3.0, 10.0)
 """tau: soft bits become hard in these steps."""
 PENALTY = 1e-2
 
+_inputs: WeakKeyDictionary[Pool, Array] = WeakKeyDictionary()
+
 
 def hash_inputs(pool: Pool) -> Array:
-    """(N, d) z: standardised features (or a random projection), one-hot prediction, score of it, and 1."""
+    """(N, d) z: standardised features (or a random projection), one-hot prediction, score of it, and 1.
+
+    Computed at most once while the pool lives.
+    """
+    if pool not in _inputs:
+        _inputs[pool] = _hash_inputs(pool)
+    return _inputs[pool]
+
+
+def _hash_inputs(pool: Pool) -> Array:
     columns = [np.ones((len(pool), 1))]
     if pool.features is not None:
         x = np.asarray(pool.features, np.float64)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.beliefs.proxy import class_scores
 from altmas.data.pool import Pool
 from altmas.draws.strata import labelled_draws
 from altmas.estimation.weighted_sample import volunteered_mask
@@ -30,11 +31,11 @@ def ranked(pool: Pool, metric: Metric, seed: int) -> tuple[Ints, str]:
 
     Accuracy ranks by the score of the predicted class, precision and recall by the score of their class.
     """
-    assert pool.scores is not None
+    scores = class_scores(pool)
     if metric.classes:
-        score, by = pool.scores[:, metric.classes[0]], f"score of {pool.classes[metric.classes[0]]}"
+        score, by = scores[:, metric.classes[0]], f"score of {pool.classes[metric.classes[0]]}"
     else:
-        score, by = pool.scores[np.arange(len(pool)), pool.predictions], "confidence"
+        score, by = scores[np.arange(len(pool)), pool.predictions], "confidence"
     shuffled = np.random.default_rng([seed, 31]).random(len(score))
     rank = np.empty(len(score), np.int64)
     rank[np.lexsort((shuffled, -score))] = np.arange(1, len(score) + 1)

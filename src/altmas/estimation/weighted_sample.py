@@ -34,6 +34,7 @@ class Solution(NamedTuple):
     worth   how many equal terms the variance is worth: (sum of terms)^2 / (sum of their squares)
     trials  draws whose label moves the metric at all (for recall those of its class);  weight  root mean square of the
             number of points that each of them stands for
+    down    how far the interval reaches below the value at least, where a design knows that its errors weigh unequally
     """
 
     table: Array
@@ -42,6 +43,7 @@ class Solution(NamedTuple):
     worth: float = 0.0
     trials: int = 0
     weight: float = 0.0
+    down: float = 0.0
 
 
 Solve = Callable[[Metric, Array], Solution]
@@ -64,6 +66,21 @@ def self_normalised_variance(weights: Array, phi: Array) -> float:
 def effective_sample_size(weights: Array) -> float:
     """(sum w)^2 / sum w^2: how many equal weights these are worth."""
     return float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else 0.0
+
+
+def gamma_reach(total: float, variance: float, weight: float, confidence: float) -> float:
+    """How far the upper limit of a weighted number of rare events lies above it; Fay and Feuer (1997).
+
+    The events add up to `total` with sum of squares `variance`; one more that was not met would add `weight`:
+        (v + w^2) / (2 (s + w)) * chi2 quantile with 2 (s + w)^2 / (v + w^2) degrees of freedom, minus s
+    Few heavy events are skewed: a normal interval that has met none of the heavy ones stops too early.
+    """
+    from scipy.special import gammaincinv
+
+    spread, more = variance + weight**2, total + weight
+    if spread <= 0:
+        return 0.0
+    return float(spread / more * gammaincinv(more**2 / spread, (1 + confidence) / 2)) - total
 
 
 # ---------------------------------------------------------------- weighted labels
@@ -166,7 +183,7 @@ def _one(task: "Task", history: History, metric: Metric, solve: Solve) -> Estima
     quantile = student_quantile(task.confidence, min(found.worth + z**2, max(found.draws - 1, 1)))
     low, high = bounded_interval(value, variance, metric.bounds, quantile)
     worth = _worth(metric, found, size)
-    low, high = min(low, value), max(high, value)
+    low, high = max(metric.bounds[0], min(low, value - found.down)), max(high, value)
     return Estimate(metric.name, value, low, high, task.confidence, labels, worth, "fixed-n", note)
 
 

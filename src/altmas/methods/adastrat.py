@@ -36,7 +36,7 @@ class AdaStrat:
 
     name = "adastrat"
     needs = Needs(
-        scores=True,
+        either=True,
         interval="fixed-n",
         metrics=KINDS,
         one_class=True,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.beliefs.proxy import class_scores, confidence_of
 from altmas.draws.strata import (
     allocation,
     draw_in_strata,
@@ -34,7 +35,7 @@ class Druck:
 
     After Druck and McCallum (2011). Metrics of one class stratify on that class's score, apart for points that the
     model calls so and those that it does not; any others on the highest score. The allocation depends on scores alone,
-    so totals are unbiased.
+    so totals are unbiased. Without scores a label-free imitation of the model by its features stands in (adapted).
 
     strata        how many cells by cumulative root frequency (for one class: on either side together)
     allocation    "expected": W_h S_h with S_h from the scores (C22) | "proportional"
@@ -47,7 +48,7 @@ class Druck:
 
     name = "druck"
     needs = Needs(
-        scores=True,
+        either=True,
         interval="fixed-n",
         after="Druck and McCallum 2011, Toward interactive training and evaluation",
     )
@@ -79,14 +80,12 @@ class Druck:
 
     def _strata(self, task: Task) -> tuple[NDArray[np.int64], Array]:
         """(strata, expectation), each (N,): (C21)."""
-        scores = task.pool.scores
-        assert scores is not None
         classes = {metric.classes for metric in task.metrics if metric.kind in CLASS_KINDS}
         if len(classes) != 1 or any(metric.kind not in CLASS_KINDS for metric in task.metrics):
-            expected = scores.max(1)
+            expected = confidence_of(task.pool)
             return merged(root_frequency(expected, self.strata), 2), expected
         k = next(iter(classes))[0]
-        expected, called = scores[:, k], task.pool.predictions == k
+        expected, called = class_scores(task.pool)[:, k], task.pool.predictions == k
         strata = np.zeros(len(expected), np.int64)
         for side in (called, ~called):
             if side.any():

@@ -11,7 +11,7 @@ from altmas.draws.designs import successive_draws
 from altmas.estimation.estimates import Estimates
 from altmas.estimation.estimators import positive
 from altmas.estimation.weighted import Draws, draws_of
-from altmas.estimation.weighted_sample import Solution, effective_sample_size, estimates_of, trials_of
+from altmas.estimation.weighted_sample import Solution, effective_sample_size, estimates_of, gamma_reach, trials_of
 from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
@@ -26,8 +26,8 @@ class Lure:
 
     Kossen et al. (2021), Farquhar et al. (2021). The loss is 0 or 1 (the model is wrong), expected under its own
     scores or, where it gives none, under a surrogate learned from the labels. Cells off the diagonal are estimated
-    plainly, (R/M) sum_m v_m; right answers are the known rest of each row. Unbiased for totals, but where scores say
-    nothing about errors its weights are so uneven that 95 % intervals covered 0.8 of the time at 120 labels.
+    plainly, (R/M) sum_m v_m; right answers are the known rest of each row. Unbiased for totals. Errors that the scores
+    did not expect are met rarely and weigh much, so the interval is longer downwards (Fay and Feuer 1997).
 
     least  no open point has less than this share of a uniform draw's chance
     """
@@ -79,5 +79,24 @@ def plain_lure(task: Task, history: History, draws: Draws, metric: Metric, insid
     terms = loss * draws.tilt * (draws.open - draws.place + 1) + np.cumsum(loss) - loss - draws.open * mean
     squares = (draws.steps * terms) ** 2
     variance = float(squares.sum()) * m / max(m - 1, 1)
-    trials = trials_of(slope[a, y][here], (draws.open / m * draws.weights)[here])
-    return Solution(table, variance, int(here.sum()), effective_sample_size(squares), *trials)
+    stands_for = draws.open / m * draws.weights
+    trials = trials_of(slope[a, y][here], stands_for[here])
+    down = reach_down(stands_for[here], loss[here], slope - np.diagonal(slope)[:, None], task.confidence)
+    down *= np.sqrt(max(0.0, 1 - m / draws.open))
+    return Solution(table, variance, int(here.sum()), effective_sample_size(squares), *trials, down)
+
+
+def reach_down(stands_for: Array, loss: Array, losses: Array, confidence: float) -> float:
+    """How far the metric may lie below its value because heavy errors were not met.
+
+    stands_for, loss  (m,) points that each draw stands for, and what it moves the metric by (0 where it is right)
+    losses            (C, C) what an error in each cell would move it by
+
+    One more error would weigh what a draw's weight is where errors have nothing to do with the scores,
+    sum W^2 / sum W, and lower the metric as those met do (or, before any, as an error would on average).
+    """
+    met, possible = -loss[loss < 0], -losses[losses < 0]
+    usual = met.mean() if len(met) else possible.mean() if len(possible) else 0.0
+    lowers = stands_for * np.maximum(-loss, 0.0)
+    weight = float(usual * (stands_for**2).sum() / max(stands_for.sum(), 1e-300))
+    return gamma_reach(float(lowers.sum()), float((lowers**2).sum()), weight, confidence)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from altmas.draws.replacement import counting_sample, draw_with_replacement, replacement_sample, replayed_draws
 from altmas.draws.strata import labelled_draws, root_frequency
 from altmas.estimation.estimates import Estimates
-from altmas.estimation.weighted_sample import effective_sample_size, estimates_of, volunteered_mask
+from altmas.estimation.intervals import normal_quantile
+from altmas.estimation.weighted_sample import Solution, effective_sample_size, estimates_of, volunteered_mask
 from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric
@@ -23,7 +24,8 @@ class Oasis:
     """Draws with replacement from strata of a class's score, more often where its F-measure is least sure.
 
     Marchant and Rubinstein (2017). The chances follow the labels of earlier batches and are known for each draw, so
-    the estimate is consistent; like any ratio it has O(1/n) bias.
+    the estimate is consistent; like any ratio it has O(1/n) bias. Where draws have met no point of the class the
+    interval reaches down to what the scores expect there.
 
     strata   how many, by cumulative root frequency of the score
     uniform  share of uniform draws mixed in (epsilon)
@@ -65,7 +67,38 @@ class Oasis:
     def estimate(self, task: Task, history: History) -> Estimates:
         sample = counting_sample(history) if len(history.volunteered) else replacement_sample(history)
         info = {"draws": len(sample.rows), "effective_sample": effective_sample_size(sample.weights)}
-        return estimates_of(self.name, task, history, sample.solver(task, history), info)
+        assert task.pool.scores is not None
+        solve, k = sample.solver(task, history), task.metrics[0].classes[0]
+        score = task.pool.scores[:, k]
+        unmet = unmet_scores(history, root_frequency(score, self.strata), score, task.pool.predictions == k, k)
+        z = normal_quantile(task.confidence)
+
+        def cautious(metric: Metric, inside: Array) -> Solution:
+            found = solve(metric, inside)
+            hidden = float(unmet[inside].sum())
+            hidden += z * float(np.sqrt(hidden))
+            return found._replace(down=fall_of(found.table, k, alpha_of(metric, task), hidden))
+
+        return estimates_of(self.name, task, history, cautious, info)
+
+
+def unmet_scores(history: History, strata: NDArray[np.int64], score: Array, called: Array, k: int) -> Array:
+    """(N,) the score of each open point that is not called k in a stratum in which no draw has met a k, else 0.
+
+    A class of 50 among 50,000 points has members far from the decision that a few hundred draws do not meet. The
+    weighted draws count none there; the scores still expect some, and the interval has to reach down to them. They
+    count by exp(-sum of the scores drawn), the chance to have met none if the scores are right.
+    """
+    rows, count = labelled_draws(history), int(strata.max()) + 1
+    met = np.bincount(strata[rows], history.known[rows] == k, count) > 0
+    credit = np.where(met, 0.0, np.exp(-np.bincount(strata[rows], score[rows], count)))
+    return np.where(~called & (history.known < 0), score * credit[strata], 0.0)
+
+
+def fall_of(table: Array, k: int, alpha: float, hidden: float) -> float:
+    """By how much F_alpha (0.4) falls if so many more points are truly k and none of them is called so."""
+    top, bottom = table[k, k], alpha * table[k].sum() + (1 - alpha) * table[:, k].sum()
+    return float(top / bottom - top / (bottom + (1 - alpha) * hidden)) if bottom > 0 else 0.0
 
 
 def alpha_of(metric: Metric, task: Task) -> float:

@@ -31,7 +31,8 @@ class Paula:
 
     After Sabharwal and Sedghi (2017), whose block sampling is reconstructed here. All metrics must share a ranking:
     accuracy, or precision and recall of one class. `info["curve"]` holds precision along it with its band. Metrics are
-    stratified estimates with the blocks as strata, fixed before any label, so totals are unbiased.
+    stratified estimates with the blocks as strata, fixed before any label, so totals are unbiased. Without scores the
+    ranking is that of a label-free imitation of the model by its features (adapted).
 
     head      ranks at the top that are all labelled
     ratio     epsilon: each block ends at (1 + ratio) times the rank at which it starts
@@ -44,7 +45,7 @@ class Paula:
 
     name = "paula"
     needs = Needs(
-        scores=True,
+        either=True,
         interval="fixed-n",
         metrics=KINDS,
         one_class=True,

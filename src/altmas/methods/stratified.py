@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.beliefs.proxy import confidence_of
 from altmas.draws.strata import (
     CUTS,
     allocation,
@@ -30,6 +31,8 @@ ALLOCATIONS = ("proportional", "equal", "neyman")
 class Stratified:
     """Strata of the model's highest score, labels shared out among them, after Kumar and Raj (2018).
 
+    Without scores the strata are those of a label-free imitation of the model by its features (adapted).
+
     strata      how many cells, fewer where scores are tied
     cut         "equal-size" | "equal-width" | "root-frequency"
     allocation  "proportional" and "equal" are fixed before any label and give unbiased totals; "neyman" follows the
@@ -51,7 +54,7 @@ class Stratified:
     @property
     def needs(self) -> Needs:
         return Needs(
-            scores=True,
+            either=True,
             interval="fixed-n",
             biased=self.allocation == "neyman",
             after="Kumar and Raj 2018, Classifier risk estimation under limited labeling resources",
@@ -85,8 +88,7 @@ class Stratified:
         return estimates_of(self.name, task, history, sample.solver(task, history), {"strata": int(strata.max()) + 1})
 
     def _strata(self, task: Task) -> NDArray[np.int64]:
-        assert task.pool.scores is not None
-        return CUTS[self.cut](task.pool.scores.max(1), self.strata)
+        return CUTS[self.cut](confidence_of(task.pool), self.strata)
 
 
 def check_option(method: str, option: str, given: str, known: object) -> None:

@@ -13,6 +13,7 @@ from altmas.session import Query, Session
 from altmas.simulate import Simulation, simulate
 from altmas.snapshot import Snapshot, Status
 from altmas.stopping import Decision, Forecast
+from altmas.tuning import Tuning, tune
 
 __version__ = "0.1.0"
 
@@ -32,10 +33,12 @@ __all__ = [
     "Snapshot",
     "Status",
     "Transformations",
+    "Tuning",
     "__version__",
     "errors",
     "methods",
     "predict_performance",
     "simulate",
+    "tune",
     "worst_case",
 ]

@@ -194,8 +194,8 @@ def _settings(task: Task, steps: list[int], batch: int, seed: int) -> Row:
 class Journal:
     """Finished runs by key, kept in a .jsonl file (or only in memory): the settings first, then a line for each run."""
 
-    def __init__(self, path: str | Path | None, settings: Row) -> None:
-        self.path = None if path is None else Path(path)
+    def __init__(self, path: str | Path | None, settings: Row, what: str = "simulation") -> None:
+        self.path, self.what = None if path is None else Path(path), what
         self.done: dict[str, list[Row]] = {}
         if self.path is None:
             return
@@ -221,11 +221,11 @@ class Journal:
         try:
             head = json.loads(lines[0])
         except ValueError as cause:
-            raise FileError(f"{self.path} is not a simulation's results file; nothing was written to it") from cause
+            raise FileError(f"{self.path} is not a {self.what}'s results file; nothing was written to it") from cause
         differing = [name for name, value in settings.items() if not isinstance(head, dict) or head.get(name) != value]
         if differing:
             raise FileError(
-                f"{self.path} holds results of another simulation (other {', '.join(differing)}); "
+                f"{self.path} holds results of another {self.what} (other {', '.join(differing)}); "
                 "give another file, or the same settings to continue"
             )
         for line in lines[1:]:

@@ -1,11 +1,12 @@
 """Learning rate, epochs and dropout by Bayesian optimisation (docs/equations.md A.4; the paper names Snoek 2012).
 
-The paper says that they were tuned, but neither where, by which objective nor when. Here: log10 learning rate in
-[-4, -2], epochs in [20, 300], dropout in [0.05, 0.6]; a Gaussian process with one Matern-5/2 length scale for each and
-expected improvement; 5 random and 15 guided trials; the objective is the 3-fold cross-validated negative log likelihood
-of the mean prediction over the draws, on true labels only.
+The paper says that they were tuned, but neither where, by which objective nor when. Here: learning rate from 1e-4 to
+1e-2, epochs from 20 to 300, dropout from 0.05 to 0.6, each on a log scale; a Gaussian process with one Matern-5/2
+length scale for each and expected improvement; 5 random and 15 guided trials; the objective is the 3-fold
+cross-validated negative log likelihood of the mean prediction over the draws, on true labels only.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,12 +17,14 @@ from altmas.surrogates.mc_dropout import MCDropout
 from altmas.surrogates.minibatches import Array, Training
 
 RANDOM_TRIALS, GUIDED_TRIALS, FOLDS = 5, 15, 3
+RANGES = {"learning_rate": (1e-4, 1e-2), "epochs": (20, 300), "dropout": (0.05, 0.6)}
+"""Where each option is looked for, on a log scale."""
 LEAST = 1e-12
 """Probabilities below this count as this: one impossible label should not decide."""
 
 
 class Tuned(NamedTuple):
-    """The options that did best, and their negative log likelihood."""
+    """The options of a trial, and their negative log likelihood."""
 
     dropout: float
     training: Training
@@ -39,40 +42,70 @@ class Tuned(NamedTuple):
 
 def tuned(x: Rows, y: Array, n_classes: int, training: Training, draws: int, rng: np.random.Generator) -> Tuned:
     """The best of twenty trials for a dropout network on these labels; what is not tuned stays as in `training`."""
+    found = trials(x, y, n_classes, training, draws, rng, RANDOM_TRIALS, GUIDED_TRIALS)
+    return min(found, key=lambda one: one.loss)
+
+
+def trials(
+    x: Rows,
+    y: Array,
+    n_classes: int,
+    training: Training,
+    draws: int,
+    rng: np.random.Generator,
+    n_random: int,
+    n_guided: int,
+    known: Sequence[float] = (),
+) -> Iterator[Tuned]:
+    """Every trial in order: random points of the ranges, then those of highest expected improvement.
+
+    known  losses of the first trials if they were made before: they are not made again, and the search goes on from
+           them exactly as it would have
+    """
+    folds = rng.permutation(np.arange(len(y)) % FOLDS)
+    seed = int(rng.integers(2**31))
+    search, points = _search(seed), np.random.default_rng(seed)
+    for number in range(n_random + n_guided):
+        at = dict(zip(RANGES, points.random(len(RANGES)), strict=True)) if number < n_random else search.suggest()
+        surrogate = options_at(**at, training=training)
+        if number < len(known):
+            loss = known[number]
+        else:
+            loss = held_out_loss(surrogate, x, y, n_classes, folds, draws, np.random.default_rng(seed))
+        search.register(at, -loss)
+        yield Tuned(surrogate.dropout, surrogate.training, loss)
+
+
+def _search(seed: int) -> Any:
+    """Expected improvement over the unit cube."""
     from bayes_opt import BayesianOptimization
     from bayes_opt.acquisition import ExpectedImprovement
     from sklearn.gaussian_process.kernels import Matern
 
-    folds = rng.permutation(np.arange(len(y)) % FOLDS)
-    seed = int(rng.integers(2**31))
-    tried: list[Tuned] = []
-
-    def trial(rate: float, epochs: float, dropout: float) -> float:
-        """Minus the loss at a point of the unit cube."""
-        surrogate = options_at(rate, epochs, dropout, training)
-        loss = held_out_loss(surrogate, x, y, n_classes, folds, draws, np.random.default_rng(seed))
-        tried.append(Tuned(surrogate.dropout, surrogate.training, loss))
-        return -loss
-
     search = BayesianOptimization(
-        trial,
-        {"rate": (0.0, 1.0), "epochs": (0.0, 1.0), "dropout": (0.0, 1.0)},
+        None,
+        dict.fromkeys(RANGES, (0.0, 1.0)),
         acquisition_function=ExpectedImprovement(xi=0.0),
         random_state=seed,
         verbose=0,
         allow_duplicate_points=True,
     )
-    search.set_gp_params(kernel=Matern(length_scale=np.ones(3), nu=2.5), normalize_y=True)
-    search.maximize(init_points=RANDOM_TRIALS, n_iter=GUIDED_TRIALS)
-    return min(tried, key=lambda one: one.loss)
+    search.set_gp_params(kernel=Matern(length_scale=np.ones(len(RANGES)), nu=2.5), normalize_y=True)
+    return search
 
 
-def options_at(rate: float, epochs: float, dropout: float, training: Training) -> MCDropout:
-    """The surrogate at a point of the unit cube."""
-    learning_rate = round(float(10 ** (-4 + 2 * rate)), 7)
+def options_at(learning_rate: float, epochs: float, dropout: float, training: Training) -> MCDropout:
+    """The surrogate at a point of the unit cube, whose sides are the ranges on log scales."""
+
+    def at(name: str, share: float) -> float:
+        low, high = RANGES[name]
+        return float(low * (high / low) ** float(share))
+
     return MCDropout(
-        round(float(0.05 + 0.55 * dropout), 4),
-        replace(training, learning_rate=learning_rate, epochs=round(20 + 280 * float(epochs))),
+        round(at("dropout", dropout), 4),
+        replace(
+            training, learning_rate=round(at("learning_rate", learning_rate), 7), epochs=round(at("epochs", epochs))
+        ),
     )
 
 

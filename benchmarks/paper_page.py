@@ -1,0 +1,342 @@
+"""The tables and figures of docs/reproduction.md, from the committed CSV files alone.
+
+What stands between `<!-- table: name -->` and `<!-- end -->` on the page is replaced; the words around it are not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paper import ABLATION_REPEATS, ABLATIONS, AIMS, METHODS, MODELS, REPEATS, RESULTS
+from benchmarks.paper_results import OVERALL, Row, read_csv
+
+PAGE = Path(__file__).parent.parent / "docs" / "reproduction.md"
+COLOURS = {
+    "altmas": "tab:red",
+    "bald": "tab:orange",
+    "tradition": "tab:grey",
+    "trust": "tab:olive",
+    "assured": "tab:blue",
+}
+OWN = {method: "hard" if method in ("altmas", "bald") else "own" for method in METHODS}
+"""The way of reading that is each method's own; that of the paper for its two."""
+WORDS = {
+    "precision-2": "precision of class 2",
+    "recall-2": "recall of class 2",
+    "accuracy": "accuracy",
+    "21-metrics": "21 metrics",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Everything that the page rests on."""
+
+    rows: list[Row]
+    ablations: list[Row]
+    story: Row
+
+    @classmethod
+    def read(cls, rows: Path, ablations: Path, story: Path) -> Found:
+        return cls(read_csv(rows), read_csv(ablations), json.loads(story.read_text(encoding="utf-8")))
+
+    @classmethod
+    def committed(cls) -> Found:
+        return cls.read(RESULTS / "paper.csv", RESULTS / "paper_ablations.csv", RESULTS / "paper_run.json")
+
+    @property
+    def partial(self) -> str:
+        """What a figure says about a run that is not complete; nothing if it is."""
+        counts = [row["repeats"] for row in self.rows]
+        if self.story["finished"] == self.story["cells"]:
+            return ""
+        least = min(counts, default=0)
+        return (
+            f"PARTIAL RUN: {self.story['finished']} of {self.story['cells']} cells; "
+            f"each curve rests on {least} to {max(counts, default=0)} repeats"
+        )
+
+    def row(self, model: str, aim: str, method: str, labels: Any, reading: str | None = None) -> Row:
+        """The row, or an empty one."""
+        return _one(self.rows, model=model, aim=aim, method=method, labels=labels, reading=reading or OWN[method])
+
+    def ablation(self, model: str, name: str, labels: Any, reading: str = "hard") -> Row:
+        return _one(self.ablations, model=model, method=name, labels=labels, reading=reading)
+
+
+def _one(rows: list[Row], **wanted: Any) -> Row:
+    return next((row for row in rows if all(row[key] == value for key, value in wanted.items())), {})
+
+
+def error_name(model: str, aim: str) -> str:
+    """The error that a cell is judged by: relative, or absolute where the metric is too small for that."""
+    return "absolute" if (model, aim) == ("mnist-12", "recall-2") else "relative"
+
+
+def shown(row: Row, name: str, digits: int = 3) -> str:
+    """mean ± standard error, or a dash."""
+    if row.get(name) is None:
+        return "–"
+    error = row.get(f"{name}_se")
+    return f"{row[name]:.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
+
+
+# ---------------------------------------------------------------- tables
+
+
+def run_table(found: Found) -> str:
+    story = found.story
+    state = "complete" if story["finished"] == story["cells"] else "NOT complete"
+    repeats = {method: sorted({r["repeats"] for r in found.rows if r["method"] == method}) for method in METHODS}
+    kept = ", ".join(
+        f"`{method}` {'–'.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}" if counts else f"`{method}` none"
+        for method, counts in repeats.items()
+    )
+    ablated = sorted({row["repeats"] for row in found.ablations})
+    return (
+        f"The run behind this page is {state}: {story['finished']} of {story['cells']} cells (of which "
+        f"{story['ablations_finished']} of {story['ablations']} for the ablations), in steps of {story['step']}; "
+        f"{story['processor_seconds']:,} processor seconds, {story['clock_seconds']:,} s by the clock from the first "
+        f"cell to the last, on {story['cores']} cores ({story['machine']}) shared with other work. "
+        f"Repeats, of {REPEATS} wanted: {kept}; ablations "
+        f"{'–'.join(map(str, dict.fromkeys((ablated[0], ablated[-1])))) if ablated else 'none'} "
+        f"of {ABLATION_REPEATS}."
+    )
+
+
+def errors_table(found: Found, labels: Any) -> str:
+    """Every method on every model and metric set."""
+    lines = [
+        "| model | metric set | " + " | ".join(f"`{method}`" for method in METHODS) + " |",
+        "|---|---|" + "---|" * len(METHODS),
+    ]
+    for model in MODELS:
+        for aim in AIMS:
+            name = error_name(model, aim)
+            rows = {method: found.row(model, aim, method, labels) for method in METHODS}
+            best = min((row[name] for row in rows.values() if row.get(name) is not None), default=None)
+            entries = [
+                f"**{shown(row, name)}**" if row.get(name) == best else shown(row, name) for row in rows.values()
+            ]
+            note = " (absolute error)" if name == "absolute" else ""
+            lines.append(f"| {model} | {WORDS[aim]}{note} | {' | '.join(entries)} |")
+    return "\n".join(lines)
+
+
+def surrogate_table(found: Found) -> str:
+    """How good the surrogate is, and what its pseudo-labels are, for each set of metrics."""
+    lines = [
+        "| model | method, metric set | accuracy at 100 | at 300 | at 500 | one draw at 500 | pseudo-labels at 100 | "
+        "at 500 | right at 500 |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for model in MODELS:
+        for method, aim in [*(("altmas", aim) for aim in AIMS), ("bald", "21-metrics")]:
+            first, middle, last = (found.row(model, aim, method, n) for n in (100, 300, 500))
+            what = f"`altmas`, {WORDS[aim]}" if method == "altmas" else "`bald`"
+            counts = " | ".join(f"{row.get('pseudo') or 0:,.0f}" for row in (first, last))
+            right = f"{last['pseudo_right']:.3f}" if last.get("pseudo_right") is not None else "–"
+            lines.append(
+                f"| {model} | {what} | {shown(first, 'surrogate')} | {shown(middle, 'surrogate')} "
+                f"| {shown(last, 'surrogate')} | {shown(last, 'single')} | {counts} | {right} |"
+            )
+    return "\n".join(lines)
+
+
+def modes_table(found: Found) -> str:
+    """The three ways to read the same rounds, 21 metrics."""
+    lines = [
+        "| model | method | labels | hard, one draw at a time (the paper) | expected counts | mean over the draws |",
+        "|---|---|---|---|---|---|",
+    ]
+    for model in MODELS:
+        for method in ("altmas", "bald"):
+            for n in (100, 300, 500):
+                modes = ("hard", "expected", "mean")
+                entries = [shown(found.row(model, "21-metrics", method, n, mode), "relative") for mode in modes]
+                lines.append(f"| {model} | `{method}` | {n} | {' | '.join(entries)} |")
+    return "\n".join(lines)
+
+
+def ablations_table(found: Found) -> str:
+    """One thing changed at a time: error averaged over 100 to 500 labels, and the surrogate's accuracy."""
+    columns = " | ".join(f"{model}: error | hard at 500 | surrogate at 500" for model in MODELS)
+    lines = [f"| setting | {columns} |", "|---|" + "---|" * 3 * len(MODELS)]
+    for name in ABLATIONS:
+        reading = "expected" if name == "preset safe" else "hard"
+        entries = []
+        for model in MODELS:
+            entries += [
+                shown(found.ablation(model, name, OVERALL, reading), "relative"),
+                shown(found.ablation(model, name, 500, reading), "relative"),
+                shown(found.ablation(model, name, 500), "surrogate"),
+            ]
+        lines.append(f"| {name} | {' | '.join(entries)} |")
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------- claims
+
+
+def verdict(better: Row, worse: Row, name: str) -> tuple[str, str]:
+    """(figures, word): whether the first error is the smaller one, beyond two standard errors of the difference."""
+    if any(row.get(name) is None for row in (better, worse)):
+        return f"{shown(better, name)} against {shown(worse, name)}", "not measured"
+    error = math.hypot(better.get(f"{name}_se") or math.nan, worse.get(f"{name}_se") or math.nan)
+    difference = worse[name] - better[name]
+    word = "open" if not abs(difference) > 2 * error else "confirmed" if difference > 0 else "refuted"
+    return f"{shown(better, name)} against {shown(worse, name)}", word
+
+
+def claims_table(found: Found) -> str:
+    """What the paper says in words, as comparisons of errors averaged over 100 to 500 labels."""
+    lines = ["| claim of the paper | measured by | figures | verdict |", "|---|---|---|---|"]
+
+    def line(claim: str, what: str, better: Row, worse: Row, name: str = "relative") -> None:
+        lines.append(f"| {claim} | {what} | {' | '.join(verdict(better, worse, name))} |")
+
+    def error(model: str, aim: str, method: str) -> Row:
+        return found.row(model, aim, method, OVERALL)
+
+    line(
+        "Tradition is good on the 99 % model and poor on the 12 % one",
+        "`tradition`, 21 metrics, 99 % against 12 %",
+        error("mnist-99", "21-metrics", "tradition"),
+        error("mnist-12", "21-metrics", "tradition"),
+    )
+    for model in MODELS:
+        for aim in AIMS:
+            per_class = aim != "accuracy"
+            if per_class or model == "mnist-99":
+                claim = "ALT-MAS is better than BALD on " + ("per-class metrics" if per_class else "the 99 % model")
+                mine, theirs, name = error(model, aim, "altmas"), error(model, aim, "bald"), error_name(model, aim)
+                line(claim, f"{model}, {WORDS[aim]}: `altmas` against `bald`, {name} error", mine, theirs, name)
+    for model in MODELS:
+        aim = "precision-2"
+        mine, theirs = error(model, aim, "altmas"), error(model, aim, "bald")
+        figures, word = verdict(theirs, mine, "surrogate")  # smaller accuracy of altmas
+        _, better = verdict(mine, theirs, error_name(model, aim))
+        word = better if word == "confirmed" else word
+        what = f"{model}, {WORDS[aim]}: accuracy of the surrogate of `bald` against `altmas`"
+        lines.append(f"| The surrogate is worse, yet per-class estimates are better | {what} | {figures} | {word} |")
+    lines.append(augmentation_line(found))
+    return "\n".join(lines)
+
+
+def augmentation_line(found: Found) -> str:
+    """How much augmentation adds to the surrogate's accuracy on each model."""
+    lifts: dict[str, float] = {}
+    for model in MODELS:
+        with_it, without = (found.ablation(model, name, OVERALL) for name in ("as published", "no augmentation"))
+        if with_it.get("surrogate") is not None and without.get("surrogate") is not None:
+            lifts[model] = with_it["surrogate"] - without["surrogate"]
+    figures = ", ".join(f"{model} {lift:+.3f}" for model, lift in lifts.items()) or "–"
+    word = "not measured" if len(lifts) < len(MODELS) else "refuted"
+    if word == "refuted" and max(lifts, key=lifts.__getitem__) == "mnist-99":
+        word = "confirmed"
+    what = "accuracy of the surrogate with augmentation minus without, averaged over 100 to 500 labels"
+    return f"| Augmentation lifts the surrogate most for the best model | {what} | {figures} | {word} |"
+
+
+TABLES: dict[str, Callable[[Found], str]] = {
+    "run": run_table,
+    "claims": claims_table,
+    "errors at 200": lambda found: errors_table(found, 200),
+    "errors at 500": lambda found: errors_table(found, 500),
+    "errors overall": lambda found: errors_table(found, OVERALL),
+    "surrogate": surrogate_table,
+    "modes": modes_table,
+    "ablations": ablations_table,
+}
+
+
+def page_with(found: Found, text: str) -> str:
+    """The text with its tables made anew."""
+    for name, table in TABLES.items():
+        block = f"<!-- table: {name} -->\n{table(found)}\n<!-- end -->"
+        text = re.sub(rf"<!-- table: {name} -->.*?<!-- end -->", lambda _, b=block: b, text, flags=re.DOTALL)  # type: ignore[misc]
+    return text
+
+
+def write_page(found: Found) -> None:
+    PAGE.write_text(page_with(found, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+# ---------------------------------------------------------------- figures
+
+
+def curve(rows: list[Row], name: str) -> tuple[list[int], list[float], list[float]]:
+    """(labels, mean, standard error) of the rows that have a value."""
+    there = [row for row in rows if row["labels"] != OVERALL and row.get(name) is not None]
+    return (
+        [row["labels"] for row in there],
+        [row[name] for row in there],
+        [row.get(f"{name}_se") or 0.0 for row in there],
+    )
+
+
+def _plot(axes: Any, rows: list[Row], name: str, **style: Any) -> None:
+    labels, mean, error = curve(rows, name)
+    if labels:
+        axes.plot(labels, mean, lw=1.5, **style)
+        low, high = ([m + sign * e for m, e in zip(mean, error, strict=True)] for sign in (-1, 1))
+        axes.fill_between(labels, [max(value, 1e-4) for value in low], high, alpha=0.2, lw=0, color=style["color"])
+
+
+def draw_errors(found: Found, path: Path) -> Any:
+    """The paper's first figure: average error over labels, with `assured` beside the methods of the paper."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 9.5))
+    grid = figure.subplots(len(MODELS), len(AIMS), sharex=True)
+    for model, line in zip(MODELS, grid, strict=True):
+        for aim, axes in zip(AIMS, line, strict=True):
+            name = error_name(model, aim)
+            for method in METHODS:
+                rows = [r for r in found.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
+                own = [row for row in rows if row["reading"] == OWN[method]]
+                _plot(axes, own, name, color=COLOURS[method], label=method)
+            axes.set(yscale="log", title=f"{model}: {WORDS[aim]}", ylabel=f"{name} error")
+    for axes in grid[-1]:
+        axes.set_xlabel("labels")
+    handles, labels = grid[0][-1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(METHODS))
+    return _saved(figure, found, "Average error of the estimates, mean and standard error over repeats", path)
+
+
+def draw_surrogates(found: Found, path: Path) -> Any:
+    """The paper's second figure: accuracy of the surrogate over labels."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 5))
+    colours = dict(zip(AIMS, ("tab:red", "tab:purple", "tab:green", "tab:blue"), strict=True))
+    for model, axes in zip(MODELS, figure.subplots(1, len(MODELS)), strict=True):
+        for method, aim in [*(("altmas", aim) for aim in AIMS), ("bald", "21-metrics")]:
+            rows = [r for r in found.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
+            own = [row for row in rows if row["reading"] == "hard"]
+            label = "bald" if method == "bald" else f"altmas, {WORDS[aim]}"
+            _plot(axes, own, "surrogate", color="tab:orange" if method == "bald" else colours[aim], label=label)
+        axes.set(title=model, xlabel="labels", ylabel="accuracy of the surrogate")
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8)
+    return _saved(figure, found, "Accuracy of the surrogate, mean and standard error over repeats", path)
+
+
+def _saved(figure: Any, found: Found, title: str, path: Path) -> Any:
+    figure.suptitle(title + (f"\n{found.partial}" if found.partial else ""), color="darkred" if found.partial else None)
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    figure.savefig(path, dpi=110)
+    return figure
+
+
+if __name__ == "__main__":
+    everything = Found.committed()
+    write_page(everything)
+    draw_errors(everything, RESULTS / "paper_error.png")
+    draw_surrogates(everything, RESULTS / "paper_surrogate.png")

@@ -1,0 +1,168 @@
+"""The finished cells of `benchmarks.paper` as rows: errors and surrogates, mean and standard error over repeats.
+
+relative error   |Q - Q*| / Q*, averaged over the metrics of the set with Q* >= 0.05 (docs/equations.md, 0.3 Z4); a set
+                 without such a metric has none
+absolute error   |Q - Q*|, averaged over all metrics of the set
+undefined        share of the estimates that have no value; they are left out of both errors
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.methods.network import Network
+from altmas.metrics import truth_values
+from benchmarks.paper import ABLATIONS, AIMS, ALL, RESULTS, Cell, Grid, metrics_of, read, world
+
+Array = NDArray[Any]
+Row = dict[str, Any]
+
+LEAST = 0.05
+"""Metrics smaller than this have no relative error."""
+MODES = ("hard", "expected", "mean")
+SELDOM = 100
+"""Ways of reading other than a method's own are kept at multiples of this many labels."""
+OVERALL = "mean"
+"""Stands for a number of labels in the rows that are averaged over all of them."""
+
+
+def rows_of(cells: list[Cell]) -> Iterator[Row]:
+    """One row for each model, metric set, method, way of reading and number of labels."""
+    groups: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.model, cell.aim, cell.method), []).append(cell)
+    for (model, aim, method), together in groups.items():
+        runs = [records for records in map(read, together) if records]
+        for one in AIMS if aim == ALL else (aim,):
+            if runs:
+                yield from _rows(model, one, method, runs, len(together), network=isinstance(together[0].made, Network))
+
+
+def _rows(model: str, aim: str, method: str, runs: list[list[Row]], wanted: int, *, network: bool) -> Iterator[Row]:
+    named, pool = world(model)
+    exact = truth_values(pool, named.truth, metrics_of(aim, pool))
+    names, truth = list(exact), np.array(list(exact.values()))
+    labels = [record["labels"] for record in runs[0]]
+    who = {"model": model, "aim": aim, "method": method, "repeats": len(runs), "wanted": wanted}
+    for mode in MODES if network else ("own",):
+        values = np.array([[[at[mode][name] for name in names] for at in run] for run in runs], np.float64)
+        relative, absolute, undefined = errors(values, truth)
+        for place, n in enumerate([*labels, OVERALL]):
+            if mode in ("expected", "mean") and n != OVERALL and n % SELDOM:
+                continue
+            pick = slice(None) if n == OVERALL else place
+
+            def of(values: Array, pick: Any = pick) -> Array:
+                """(repeats,) at this number of labels, or averaged over all of them."""
+                return values[:, pick] if values[:, pick].ndim == 1 else _mean(values[:, pick], 1)
+
+            row = who | {"reading": mode, "labels": n, "undefined": round(float(of(undefined).mean()), 4)}
+            row |= spread("relative", of(relative)) | spread("absolute", of(absolute))
+            if network and mode == "hard":
+                for key in ("surrogate", "single"):
+                    row |= spread(key, of(_numbers(runs, key)))
+                for key in ("pseudo", "pseudo_right", "steps"):
+                    row[key] = _rounded(float(_mean(of(_numbers(runs, key)), 0)))
+            yield row
+
+
+def errors(values: Array, truth: Array) -> tuple[Array, Array, Array]:
+    """(relative, absolute, undefined), each (repeats, numbers of labels), of values (..., metrics)."""
+    distance = np.abs(values - truth)
+    large = truth >= LEAST
+    relative = _mean(distance[..., large] / truth[large], 2) if large.any() else np.full(values.shape[:2], np.nan)
+    return relative, _mean(distance, 2), np.isnan(values).mean(2)
+
+
+def spread(name: str, values: Array) -> Row:
+    """Mean and standard error of a figure over the repeats."""
+    found = values[np.isfinite(values)]
+    error = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else float("nan")
+    return {name: _rounded(float(_mean(values, 0))), f"{name}_se": _rounded(error)}
+
+
+def _numbers(runs: list[list[Row]], key: str) -> Array:
+    return np.array([[record[key] for record in run] for run in runs], np.float64)
+
+
+def _mean(values: Array, axis: int) -> Array:
+    """Mean of the finite values along an axis; nan where there is none."""
+    finite = np.isfinite(values)
+    count = finite.sum(axis)
+    total = np.where(finite, values, 0.0).sum(axis)
+    return np.asarray(np.divide(total, count, out=np.full(np.shape(count), np.nan), where=count > 0))
+
+
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.5g}") if np.isfinite(value) else None
+
+
+# ---------------------------------------------------------------- files
+
+
+def write_csv(rows: Iterable[Row], path: Path) -> None:
+    rows = list(rows)
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, keys, lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+
+
+def read_csv(path: Path) -> list[Row]:
+    """The rows, numbers as numbers; what is empty is None."""
+    with path.open(encoding="utf-8") as file:
+        return [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
+
+
+def _number(text: str) -> Any:
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        return text or None
+
+
+def story(grid: Grid) -> Row:
+    """How much of the run there is, what it cost, and on which machine."""
+    cells = grid.in_order()
+    there = [cell for cell in cells if cell.path.exists()]
+    ends = [cell.path.stat().st_mtime for cell in there]
+    seconds = {cell: read(cell)[-1]["seconds"] for cell in there}
+    first = min(cells, key=lambda cell: cell.path.stat().st_mtime if cell in seconds else np.inf)
+    return {
+        "cells": len(cells),
+        "finished": len(there),
+        "ablations": len(grid.ablations),
+        "ablations_finished": sum(cell.method in ABLATIONS for cell in there),
+        "step": grid.figures[0].step if grid.figures else None,
+        "processor_seconds": round(sum(seconds.values())),
+        "clock_seconds": round(max(ends) - min(ends) + seconds[first]) if ends else 0,
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+    }
+
+
+def write_all(grid: Grid, *, quick: bool = False) -> None:
+    """CSV, figures and, from a run that is not quick, the page."""
+    from benchmarks import paper_page
+
+    suffix = "_quick" if quick else ""
+    files = {name: RESULTS / f"paper{suffix}{name}" for name in (".csv", "_ablations.csv", "_run.json")}
+    write_csv(rows_of(grid.figures), files[".csv"])
+    write_csv(rows_of(grid.ablations), files["_ablations.csv"])
+    files["_run.json"].write_text(json.dumps(story(grid), indent=1) + "\n", encoding="utf-8")
+    found = paper_page.Found.read(files[".csv"], files["_ablations.csv"], files["_run.json"])
+    paper_page.draw_errors(found, RESULTS / f"paper{suffix}_error.png")
+    paper_page.draw_surrogates(found, RESULTS / f"paper{suffix}_surrogate.png")
+    if not quick:
+        paper_page.write_page(found)

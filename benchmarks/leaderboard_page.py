@@ -1,0 +1,347 @@
+"""What the leaderboard's runs say: its CSV, its figure and the tables of docs/leaderboard.md.
+
+What stands between `<!-- table: name -->` and `<!-- end -->` on the page is replaced; the words around it are not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.methods import METHODS, method_named
+from altmas.simulate import Row, Simulation, label_value
+from benchmarks.label_value import BUDGETS, RESULTS, TRACKS, write
+from benchmarks.leaderboard import BATCH, BLIND, EVERY, SCORELESS, STEP, Cell, asks, can, known, rows_of
+
+Array = NDArray[Any]
+
+PAGE: Final = Path(__file__).parent.parent / "docs" / "leaderboard.md"
+FIGURE: Final = RESULTS / "leaderboard.png"
+TABLE: Final = RESULTS / "leaderboard.csv"
+OWN: Final = "assured"
+LEAST_RUNS: Final = 10
+"""Runs that a method needs to be called the best: half of them choose it, the other half measure it."""
+DEFINED: Final = 0.9
+"""Share of its runs in which an estimate has to be defined for the same."""
+BEHIND: Final = 0.9
+
+
+# ---------------------------------------------------------------- runs
+
+
+def cell_of(pool: str, track: str, metric: str, method: str) -> Cell:
+    """The cell whose runs answer for a metric: those on hard labels where the method looks at no scores."""
+    ask = next(ask for ask, metrics in asks(known(pool)).items() if metric in metrics)
+    return Cell(pool, TRACKS[0] if method in SCORELESS else track, EVERY if method in BLIND else ask, method)
+
+
+@cache
+def runs_of(cell: Cell) -> dict[str, list[Row]]:
+    """{metric: rows} of a cell's finished runs."""
+    found: dict[str, list[Row]] = {}
+    for row in rows_of(cell):
+        found.setdefault(row["metric"], []).append(row)
+    return found
+
+
+def tracks_of(pool: str) -> tuple[str, ...]:
+    return TRACKS if known(pool).scores is not None else TRACKS[:1]
+
+
+def places(names: list[str]) -> list[tuple[str, str, str]]:
+    """Every (pool, track, metric) of the leaderboard."""
+    return [
+        (name, track, metric)
+        for name in names
+        for track in tracks_of(name)
+        for metrics in asks(known(name)).values()
+        for metric in metrics
+    ]
+
+
+# ---------------------------------------------------------------- the table
+
+
+def summary(names: list[str]) -> list[Row]:
+    """One row for each pool, track, metric, method and number of labels; one without numbers where it cannot or was
+    not run."""
+    rows: list[Row] = []
+    for pool, track, metric in places(names):
+        random = runs_of(cell_of(pool, track, metric, "tradition")).get(metric, [])
+        for method in METHODS:
+            cell = cell_of(pool, track, metric, method)
+            key = {"pool": pool, "track": track, "metric": metric, "method": method}
+            able, reason = can(cell)
+            mine = runs_of(cell).get(metric, [])
+            if metric not in able or not mine:
+                rows.append(key | {"status": "not run" if metric in able else f"cannot: {reason}"})
+                continue
+            found = Simulation([*random, *mine] if method != "tradition" else mine).summary()
+            rows += [key | {"status": "run"} | _numbers(one, found) for one in found if one["method"] == method]
+    return rows
+
+
+def _numbers(one: Row, found: list[Row]) -> Row:
+    """The columns of a summary row, rounded. No label value where random sampling is undefined in most of its runs."""
+    columns = ("labels", "repeats", "undefined", "truth", "bias", "rmse", "coverage", "width")
+    worth = ("label_value", "label_value_low", "label_value_high")
+    random = [row for row in found if row["method"] == "tradition" and row["labels"] == one["labels"]]
+    judged = random and random[0]["undefined"] <= random[0]["repeats"] / 2
+    numbers = {name: one[name] for name in columns} | {name: one[name] if judged else math.nan for name in worth}
+    numbers["seconds"] = one["seconds"]
+    return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in numbers.items()}
+
+
+# ---------------------------------------------------------------- the best, and how far assured is from it
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The best other method at a place, and assured against it: mean squared error of the best over that of assured.
+
+    Below 1 assured is behind. The interval is at 90 %.
+    """
+
+    best: str
+    runs: int
+    ratio: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"`{self.best}` {self.ratio:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def compared(squared: dict[str, Array], own: str = OWN, least: int = LEAST_RUNS) -> Comparison | None:
+    """The best of the others and the ratio to it; None without enough runs.
+
+    squared  {method: (repeats,) squared errors, nan where undefined}
+
+    The least of many noisy errors is too small by chance. So the even runs choose the best method and the odd ones
+    measure it.
+    """
+    able = {
+        name: values
+        for name, values in squared.items()
+        if name != own and len(values) >= least and np.isfinite(values).mean() >= DEFINED
+    }
+    mine = squared.get(own, np.zeros(0))
+    mine = mine[np.isfinite(mine)]
+    if not able or len(mine) < least:
+        return None
+    best = min(able, key=lambda name: float(np.nanmean(able[name][0::2])))
+    measured = able[best][1::2]
+    measured = measured[np.isfinite(measured)]
+    return Comparison(best, len(able[best]), *label_value(mine, measured))
+
+
+def squared_errors(pool: str, track: str, metric: str, labels: int) -> dict[str, Array]:
+    """{method: squared errors in the order of the repeats, nan where undefined}."""
+    found = {}
+    for method in METHODS:
+        rows = [r for r in runs_of(cell_of(pool, track, metric, method)).get(metric, []) if r["labels"] == labels]
+        if rows:
+            ordered = sorted(rows, key=lambda row: int(row["repeat"]))
+            found[method] = np.array([row["value"] - row["truth"] for row in ordered], np.float64) ** 2
+    return found
+
+
+def with_interval(squared: dict[str, Array]) -> dict[str, Array]:
+    """Those of methods that give an interval."""
+    return {name: values for name, values in squared.items() if method_named(name).needs.interval != "none"}
+
+
+# ---------------------------------------------------------------- tables of the page
+
+
+def best_table(names: list[str], _rows: list[Row]) -> str:
+    """The best method of each place at the last number of labels, of all and of those with an interval."""
+    labels = BUDGETS[-1]
+    lines = [
+        "| pool | track | metric | best of all: ratio | best with an interval: ratio |",
+        "|---|---|---|---|---|",
+    ]
+    ratios: list[float] = []
+    for place in places(names):
+        squared = squared_errors(*place, labels)
+        every, sure = compared(squared), compared(with_interval(squared))
+        lines.append(f"| {' | '.join(place)} | {_shown(every)} | {_shown(sure)} |")
+        if sure is not None and math.isfinite(sure.ratio):
+            ratios.append(sure.ratio)
+    if ratios:
+        mean = math.exp(float(np.mean(np.log(ratios))))
+        lines += [
+            "",
+            f"Geometric mean of `{OWN}` to the best other method with an interval: {mean:.2f} over {len(ratios)} "
+            f"places; {sum(r >= 1 for r in ratios)} are at least 1, {sum(r < BEHIND for r in ratios)} below {BEHIND}.",
+        ]
+    return "\n".join(lines)
+
+
+def _shown(found: Comparison | None) -> str:
+    if found is None:
+        return "–"
+    mark = " **behind**" if found.high < BEHIND else " behind?" if found.ratio < BEHIND else ""
+    return f"{found}{mark}"
+
+
+def methods_table(names: list[str], rows: list[Row]) -> str:
+    """Each method over all pools at the last number of labels."""
+    lines = [
+        "| method | runs | batch | accuracy, hard | accuracy, scores | other metrics | worst | coverage: mean, least "
+        "| seconds |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    last = [row for row in rows if row["status"] == "run" and row["labels"] == BUDGETS[-1]]
+    for method in METHODS:
+        mine = [row for row in last if row["method"] == method]
+        if not mine:
+            continue
+        runs = sorted({row["repeats"] for row in mine})
+        accuracy = {track: [r for r in mine if r["track"] == track and r["metric"] == "accuracy"] for track in TRACKS}
+        others = [row for row in mine if row["metric"] != "accuracy"]
+        judged = [row for row in mine if math.isfinite(row["label_value"])]
+        worst = min(judged, key=lambda row: float(row["label_value"]), default=None)
+        covered = [row["coverage"] for row in mine if math.isfinite(row["coverage"])]
+        cover = f"{np.mean(covered):.3f}, {min(covered):.2f}" if covered else "no interval"
+        at = f"{worst['label_value']:.2f} ({worst['pool']}, {worst['metric']})" if worst else "–"
+        lines.append(
+            f"| `{method}` | {_span(runs)} | {BATCH.get(method, STEP)} | {_mean_worth(accuracy['hard'])} "
+            f"| {_mean_worth(accuracy['scores'])} | {_mean_worth(others)} | {at} | {cover} "
+            f"| {np.median([row['seconds'] for row in mine]):.2g} |"
+        )
+    return "\n".join(lines)
+
+
+def _span(values: list[int]) -> str:
+    return str(values[0]) if len(values) == 1 else f"{values[0]}–{values[-1]}"
+
+
+def _mean_worth(rows: list[Row]) -> str:
+    """Geometric mean of the label values and the number of places, which differs between methods."""
+    values = [row["label_value"] for row in rows if math.isfinite(row["label_value"]) and row["label_value"] > 0]
+    return f"{math.exp(float(np.mean(np.log(values)))):.2f} ({len(values)})" if values else "–"
+
+
+def coverage_table(names: list[str], rows: list[Row]) -> str:
+    """Where a 95 % interval covers less than 0.9 beyond what the number of runs explains."""
+    lines = [
+        "| method | pool | track | metric | n | coverage | bias / RMSE | runs |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    low = [row for row in rows if row["status"] == "run" and row["coverage"] < 0.9 - 1.64 * _error(row["repeats"])]
+    for row in sorted(low, key=lambda one: (list(METHODS).index(one["method"]), one["coverage"])):
+        lines.append(
+            f"| `{row['method']}` | {row['pool']} | {row['track']} | {row['metric']} | {row['labels']} "
+            f"| {row['coverage']:.2f} | {row['bias'] / row['rmse']:+.2f} | {row['repeats']} |"
+        )
+    return "\n".join(lines if low else ["None."])
+
+
+def _error(repeats: int) -> float:
+    return math.sqrt(0.9 * 0.1 / max(repeats, 1))
+
+
+def cannot_table(names: list[str], rows: list[Row]) -> str:
+    """Who cannot work where, by its declared needs."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        if row["status"].startswith("cannot"):
+            found.setdefault((row["method"], row["status"]), set()).add(f"{row['pool']} ({row['track']})")
+    lines = ["| method | why | where |", "|---|---|---|"]
+    for (method, why), where in found.items():
+        shown = ", ".join(sorted(where)) if len(where) <= 4 else f"{len(where)} pools and tracks"
+        lines.append(f"| `{method}` | {why.removeprefix('cannot: ')} | {shown} |")
+    return "\n".join(lines)
+
+
+TABLES: Final[dict[str, Callable[[list[str], list[Row]], str]]] = {
+    "best": best_table,
+    "methods": methods_table,
+    "coverage": coverage_table,
+    "cannot": cannot_table,
+}
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """The text with what stands between the table's marks replaced."""
+    block = f"<!-- table: {name} -->\n{table}\n<!-- end -->"
+    return re.sub(rf"<!-- table: {name} -->.*?<!-- end -->", lambda _: block, text, flags=re.DOTALL)
+
+
+def rewrite(names: list[str]) -> None:
+    """CSV, figure and page from the runs that there are."""
+    runs_of.cache_clear()
+    rows = summary(names)
+    write(rows, TABLE)
+    draw(names, rows)
+    text = PAGE.read_text(encoding="utf-8")
+    for name, table in TABLES.items():
+        text = with_table(text, name, table(names, rows))
+    PAGE.write_text(text, encoding="utf-8")
+
+
+# ---------------------------------------------------------------- figure
+
+
+def draw(names: list[str], rows: list[Row]) -> None:
+    """Label value at the last number of labels, method x pool, for accuracy and for the second metric, both tracks."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    panels = [(track, second) for second in (False, True) for track in TRACKS]
+    columns = [[name for name in names if track in tracks_of(name)] for track, _ in panels]
+    widths = [len(columns[0]), len(columns[1])]
+    figure, axes = pyplot.subplots(2, 2, figsize=(17, 15), width_ratios=widths, layout="constrained")
+    for axis, (track, second), pools in zip(axes.flat, panels, columns, strict=True):
+        wanted = {pool: second_metric(pool) if second else "accuracy" for pool in pools}
+        chosen = [r for r in rows if r["track"] == track and wanted.get(r["pool"]) == r["metric"]]
+        cells = {(r["method"], r["pool"]): r for r in chosen if r.get("labels", BUDGETS[-1]) == BUDGETS[-1]}
+        image = _panel(axis, cells, pools)
+        what = "F1 of the rare class or macro F1" if second else "accuracy"
+        axis.set_title(f"{what}, {'hard labels only' if track == 'hard' else 'with scores'}", fontsize=12)
+    bar = figure.colorbar(image, ax=axes, shrink=0.4, ticks=[-3, -2, -1, 0, 1, 2, 3])
+    bar.ax.set_yticklabels(["1/8", "1/4", "1/2", "1", "2", "4", "8"])
+    bar.set_label(f"random labels that one label is worth, n = {BUDGETS[-1]} (grey: cannot; white: no value)")
+    figure.savefig(FIGURE, dpi=90)
+    pyplot.close(figure)
+
+
+def second_metric(pool: str) -> str:
+    """The metric of the figure's lower half: macro F1, or the F1 of the rare class."""
+    found = asks(known(pool))
+    return found["average"][0] if "average" in found else found["class"][0] if "class" in found else ""
+
+
+def _panel(axis: Any, cells: dict[tuple[str, str], Row], pools: list[str]) -> Any:
+    from matplotlib.patches import Rectangle
+
+    values = np.full((len(METHODS), len(pools)), np.nan)
+    for i, method in enumerate(METHODS):
+        for j, pool in enumerate(pools):
+            row = cells.get((method, pool))
+            if row is None or row["status"] != "run":
+                able = row is not None and row["status"] == "not run"
+                axis.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, color="white" if able or row is None else "0.8"))
+                continue
+            worth = row["label_value"]
+            if math.isfinite(worth) and worth > 0:
+                values[i, j] = np.log2(worth)
+                ink = "white" if abs(values[i, j]) > 2 else "black"
+                axis.text(j, i, f"{worth:.2g}", ha="center", va="center", fontsize=8, color=ink)
+            else:
+                axis.text(j, i, f"±{row['rmse']:.2g}", ha="center", va="center", fontsize=7, color="0.3")
+    image = axis.imshow(values, cmap="PuOr", vmin=-3, vmax=3, aspect="auto")
+    axis.set_xticks(range(len(pools)), pools, rotation=45, ha="right", fontsize=9)
+    axis.set_yticks(range(len(METHODS)), METHODS, fontsize=9)
+    return image

@@ -26,6 +26,8 @@ COLOURS = {
 }
 OWN = {method: "hard" if method in ("altmas", "bald") else "own" for method in METHODS}
 """The way of reading that is each method's own; that of the paper for its two."""
+FLOOR = 1e-4
+"""Errors below this are drawn at it: a metric whose points are all labelled has none."""
 WORDS = {
     "precision-2": "precision of class 2",
     "recall-2": "recall of class 2",
@@ -166,7 +168,7 @@ def modes_table(found: Found) -> str:
 
 def ablations_table(found: Found) -> str:
     """One thing changed at a time: error averaged over 100 to 500 labels, and the surrogate's accuracy."""
-    columns = " | ".join(f"{model}: error | hard at 500 | surrogate at 500" for model in MODELS)
+    columns = " | ".join(f"{model}: error | at 500 | surrogate at 500" for model in MODELS)
     lines = [f"| setting | {columns} |", "|---|" + "---|" * 3 * len(MODELS)]
     for name in ABLATIONS:
         reading = "expected" if name == "preset safe" else "hard"
@@ -284,9 +286,11 @@ def curve(rows: list[Row], name: str) -> tuple[list[int], list[float], list[floa
 def _plot(axes: Any, rows: list[Row], name: str, **style: Any) -> None:
     labels, mean, error = curve(rows, name)
     if labels:
-        axes.plot(labels, mean, lw=1.5, **style)
-        low, high = ([m + sign * e for m, e in zip(mean, error, strict=True)] for sign in (-1, 1))
-        axes.fill_between(labels, [max(value, 1e-4) for value in low], high, alpha=0.2, lw=0, color=style["color"])
+        low, middle, high = (
+            [max(m + sign * e, FLOOR) for m, e in zip(mean, error, strict=True)] for sign in (-1, 0, 1)
+        )
+        axes.plot(labels, middle, lw=1.5, **style)
+        axes.fill_between(labels, low, high, alpha=0.2, lw=0, color=style["color"])
 
 
 def draw_errors(found: Found, path: Path) -> Any:
@@ -305,8 +309,9 @@ def draw_errors(found: Found, path: Path) -> Any:
             axes.set(yscale="log", title=f"{model}: {WORDS[aim]}", ylabel=f"{name} error")
     for axes in grid[-1]:
         axes.set_xlabel("labels")
-    handles, labels = grid[0][-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(METHODS))
+    handles = {label: line for axes in grid.flat for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if handles:
+        figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=len(METHODS))
     return _saved(figure, found, "Average error of the estimates, mean and standard error over repeats", path)
 
 

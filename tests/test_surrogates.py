@@ -241,3 +241,22 @@ def test_the_users_own_cache_and_threads_stay_as_they_are(tmp_path):
     found, _ = fit_elsewhere(JAX_COMPILATION_CACHE_DIR=str(tmp_path), NPROC="1")
     assert found["folder"] == str(tmp_path)
     assert found["left"] == ["NPROC"]
+
+
+def test_training_ends_when_nothing_is_left_to_learn():
+    x, y = two_clouds()
+    through, early = (
+        train(x, y, 3, Training(epochs=300, max_steps=600, enough=enough), 0.0, np.random.default_rng(0))
+        for enough in (0.0, 0.1)
+    )
+    assert through.steps == 600
+    assert 5 < early.steps < 300 and 0.05 < early.loss < 0.1
+
+
+@pytest.mark.parametrize("columns", [5, 4000])
+def test_training_across_segments_counts_its_steps(columns):
+    """With many columns a segment holds few minibatches: it may end inside any of them."""
+    x, y = two_clouds(columns=columns)
+    early = train(x, y, 3, Training(epochs=100, enough=0.05), 0.0, np.random.default_rng(0))
+    assert 2 < early.steps < 200 and early.loss < 0.05
+    assert train(x, y, 3, Training(epochs=10, enough=0.0), 0.0, np.random.default_rng(0)).steps == 20

@@ -102,6 +102,21 @@ def test_without_a_label_nothing_is_known():
             assert math.isnan(one.value) and one.note == "no label yet" and one.labels == 0
 
 
+def test_without_augmentation_and_chosen_by_bald_it_is_bald():
+    """What ALT-MAS adds to BALD are these two, and each can be left out."""
+    pool, truth = world()
+    task, history = task_on(pool), labelled(truth, 120)
+    bald = Bald(**QUICK)
+    bare = AltMas(preset="paper", augment=False, acquisition="bald", **QUICK)
+    assert_array_equal(bare.propose(task, history, 6).indices, bald.propose(task, history, 6).indices)
+    assert bare.estimate(task, history).values == bald.estimate(task, history).values
+    aware = AltMas(preset="paper", augment=False, **QUICK).propose(task_on(pool, ["precision[0]"]), history, 6)
+    assert (pool.predictions[aware.indices] == 0).all()  # a label elsewhere cannot move this precision
+    assert aware.info["augmentation"]["size"] == 0
+    with_it = AltMas(preset="paper", acquisition="bald", **QUICK).propose(task, history, 6)
+    assert with_it.info["augmentation"]["size"] > 0
+
+
 # ---------------------------------------------------------------- rounds
 
 
@@ -336,6 +351,8 @@ def test_presets_choose_how_labels_are_filled_in():
         ({"epochs": 0}, altmas.errors.PlanError, "epochs"),
         ({"batch": 0}, altmas.errors.PlanError, "batch"),
         ({"max_steps": 0}, altmas.errors.PlanError, "max_steps"),
+        ({"enough": -0.1}, altmas.errors.PlanError, "enough"),
+        ({"acquisition": "balb"}, altmas.errors.MethodError, "bald"),
         ({"weight_decay": -1e-4}, altmas.errors.PlanError, "weight_decay"),
         ({"precision_power": 0}, altmas.errors.PlanError, "precision_power"),
         ({"pseudo_weight": 0}, altmas.errors.PlanError, "pseudo_weight"),

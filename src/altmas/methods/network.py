@@ -1,5 +1,6 @@
 """Options of the methods that believe a network."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ from altmas.surrogates import Training
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network:
+class Network(ABC):
     """How the network is trained and drawn from.
 
     draws      M, draws of the network's weights
@@ -36,9 +37,9 @@ class Network:
         _ = self.settings  # refuses what is out of range
 
     @property
+    @abstractmethod
     def settings(self) -> Settings:
         """The same as the rounds see it."""
-        raise NotImplementedError
 
     def settings_with(self, label_mode: str, **others: Any) -> Settings:
         """These options with what a method adds to them."""

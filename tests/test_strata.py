@@ -20,6 +20,7 @@ from altmas.draws.strata import (
     stratified_sample,
     stratified_variance,
 )
+from altmas.estimation.weighted_sample import phi_of
 from altmas.labels.history import Batch, History
 from altmas.methods import Task
 from altmas.methods.adastrat import most_open
@@ -166,7 +167,74 @@ def test_strata_with_few_labels_join_their_neighbours():
     np.testing.assert_array_equal(joined(np.array([0, 0])), [0, 0])
 
 
+def test_the_stratified_deviation_of_f1_is_as_worked():
+    """C.0: 4 strata, 180 of 3,000 labelled, sd 0.03712 by (C5) and 0.03709 simulated.
+
+    The pool behind these digits is not given; this one is built to have the first, and 20,000 draws of it (standard
+    error 0.5 %) have to give the second."""
+    sizes, counts = np.array([1200, 900, 600, 300]), np.array([72, 54, 36, 18])
+    found, wrong = np.array([30, 150, 300, 240]), np.array([21, 70, 45, 10])
+    cells = np.column_stack([sizes - found - 2 * wrong, wrong, wrong, found])  # (a, y) = 00, 01, 10, 11
+    pool = altmas.Pool(None, np.arange(3000) % 2, classes=[0, 1])
+    f1 = metric_set(["f1[1]"], pool)[0]
+    phi = phi_of(f1, cells.sum(0).reshape(2, 2) / 3000).ravel()
+    values = [np.repeat(phi, row) for row in cells]
+    by_formula = np.sqrt(stratified_variance(sizes, [v.std(ddof=1) for v in values], counts))
+    assert by_formula == pytest.approx(0.03712, abs=5e-6)
+    rng = np.random.default_rng(0)
+    drawn = sum(
+        size / n * rng.multivariate_hypergeometric(row, n, 20_000)
+        for size, n, row in zip(sizes, counts, cells, strict=True)
+    )
+    simulated = np.asarray(f1.of_table(drawn.reshape(-1, 2, 2))).std()
+    assert simulated == pytest.approx(0.03709, rel=0.015)
+
+
 # ---------------------------------------------------------------- ranks (C.4, C.5)
+
+
+def falling(n: int) -> np.ndarray:
+    """(n,) chance of a valid point at each rank of the worked rankings: from .95 to .2 like the root of the rank.
+
+    The notes say "falling from .95 to .2" and no more; of the shapes tried, this one gives their printed digits."""
+    return 0.95 - 0.75 * np.sqrt(np.arange(1, n + 1) / n)
+
+
+def test_bounds_between_ranks_are_as_narrow_as_worked():
+    """C.4: no violation and worst ratios 1.038, 1.076, 1.15 at eps .05, .1, .2 over N = 10^4, 10^5, 10^6, l = 100."""
+    worst = np.zeros(3)
+    for n in (10**4, 10**5, 10**6):
+        yields, rank = np.cumsum(falling(n)), np.arange(100, n + 1)
+        for k, ratio in enumerate((0.05, 0.1, 0.2)):
+            ends = geometric_ranks(n, 100, ratio)
+            low, high = bounds_between(rank, ends, yields[ends - 1])
+            p = yields[99:] / rank
+            assert ((low <= p + 1e-9) & (p <= high + 1e-9)).all()
+            worst[k] = max(worst[k], (high / low).max())
+    np.testing.assert_allclose(worst, [1.038, 1.076, 1.15], atol=5e-4)
+
+
+def test_adaptive_ranks_are_as_many_as_worked():
+    """C.5: 10, 12, 13 ranks at eps .1 for N = 10^4, 10^5, 10^6 on a drawn ranking (that of the notes is not given: this
+    is the first seed with all three). Factors: the printed 1.051, 1.048, 1.046 hang on the first ranks of that drawing;
+    here they meet the bound sqrt(1.1) up to local non-monotonicity as well, within 2 %."""
+    counts = []
+    for n in (10**4, 10**5, 10**6):
+        valid = np.random.default_rng(4).random(n) < falling(n)
+        p = np.cumsum(valid) / np.arange(1, n + 1)
+        known = adaptive_ranks(lambda r, p=p: float(p[r - 1]), n, 100, 0.1)
+        counts.append(len(known))
+        assert worst_factor(known, p, 100) < 1.02 * np.sqrt(1.1)
+    assert counts == [10, 12, 13]
+
+
+def worst_factor(known: dict[int, float], p: np.ndarray, head: int) -> float:
+    """The largest factor between p and the geometric mean of the known ends around it, from the head on."""
+    ranks = np.array(sorted(known))
+    values = np.array([known[rank] for rank in ranks])
+    place = np.clip(np.searchsorted(ranks, np.arange(head, len(p) + 1), side="right") - 1, 0, len(ranks) - 2)
+    ratio = np.sqrt(values[place] * values[place + 1]) / p[head - 1 :]
+    return float(np.maximum(ratio, 1 / ratio).max())
 
 
 def test_geometric_ranks_are_as_many_as_worked():
@@ -216,13 +284,9 @@ def test_adaptive_ranks_meet_their_factor_and_grow_slowly():
     """p falls from .95 towards .2 like the root of the rank; ranks grow like log log N, geometric ones like log N."""
     counts = []
     for n in (10**4, 10**5, 10**6):
-        p = np.cumsum(0.95 - 0.75 * np.sqrt(np.arange(1, n + 1) / n)) / np.arange(1, n + 1)
+        p = np.cumsum(falling(n)) / np.arange(1, n + 1)
         known = adaptive_ranks(lambda r, p=p: float(p[r - 1]), n, 100, 0.1)
-        ranks = np.array(sorted(known))
-        place = np.clip(np.searchsorted(ranks, np.arange(100, n + 1), side="right") - 1, 0, len(ranks) - 2)
-        values = np.array([known[r] for r in ranks])
-        guess, true = np.sqrt(values[place] * values[place + 1]), p[99:]
-        assert np.maximum(guess / true, true / guess).max() <= np.sqrt(1.1) + 1e-9
+        assert worst_factor(known, p, 100) <= np.sqrt(1.1) + 1e-9
         counts.append(len(known))
     assert counts[-1] <= counts[0] + 2 < len(geometric_ranks(10**4, 100, 0.1)) / 3
 
@@ -278,16 +342,19 @@ def test_bits_separate_right_from_wrong_where_they_can():
 
 
 def test_relearned_buckets_need_the_weights_of_their_draws():
-    """C.2: half the pool is drawn four times as often; plain bucket means are biased, (C14) is not."""
+    """C.2: plain means biased by -0.069, (C14) by -0.002, standard deviation 0.035 for both.
+
+    The design behind these digits is not given; in this one half of the pool gets 73 % of 165 labels, where the model
+    is right 60 % of the time against 90 %, so that (.73 - .5)(.6 - .9) = -0.069."""
     rng = np.random.default_rng(2)
     n = 2000
     often = np.arange(n) < n // 2
-    right = rng.random(n) < np.where(often, 0.6, 0.9)
+    right = np.where(often, np.arange(n) % 10 < 6, np.arange(n) % 10 < 9)
     pool = altmas.Pool(None, np.zeros(n, int), classes=[0, 1])
     truth = np.where(right, 0, 1)
     metric = metric_set(["accuracy"], pool)
-    inclusion = np.where(often, 0.16, 0.04)
-    buckets = np.arange(n) % 2  # new buckets that have nothing to do with the old design
+    inclusion = np.where(often, 0.73, 0.27) * 165 / (n // 2)
+    buckets = np.arange(n) // 10 % 2  # new buckets that have nothing to do with the old design
     weighted, plain = [], []
     for _ in range(300):
         rows = np.flatnonzero(rng.random(n) < inclusion)
@@ -296,6 +363,6 @@ def test_relearned_buckets_need_the_weights_of_their_draws():
         found = sample.solver(Task(pool, metric), history)(metric[0], np.ones(n, bool))
         weighted.append(float(metric[0].of_table(found.table)))
         plain.append(right[rows].mean())
-    error = np.std(weighted) / np.sqrt(300)
-    assert abs(np.mean(weighted) - right.mean()) < 4 * error
-    assert np.mean(plain) - right.mean() < -0.05
+    assert np.mean(plain) - right.mean() == pytest.approx(-0.069, abs=0.005)
+    assert np.mean(weighted) - right.mean() == pytest.approx(-0.002, abs=0.006)
+    assert [np.std(plain), np.std(weighted)] == pytest.approx([0.035, 0.035], abs=0.004)

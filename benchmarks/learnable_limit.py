@@ -19,7 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from altmas.beliefs.belief import lead
-from altmas.beliefs.description import coordinates, describe, leave_one_out_ridge, median_distance, random_features
+from altmas.beliefs.description import describe
+from altmas.beliefs.imitation import best_ridge, left_out
+from altmas.beliefs.space import Neighbourhood, coordinates, median_distance, random_features
 from altmas.data.pool import Pool
 
 Array = NDArray[Any]
@@ -67,9 +69,15 @@ def _columns(pool: Pool, truth: Array) -> dict[str, Array]:
         found["ease, class"] = np.hstack([seen.ease, classes])
     if pool.features is not None and seen.components is not None:
         space = coordinates(pool.features)
-        count = int(min(1500, (2.5e10 / len(pool)) ** 0.5, len(pool)))
+        count = 2 * int(min(1500, (2.5e10 / len(pool)) ** 0.5, len(pool)) // 2)
         kernel = random_features(space, count, 0.3 / median_distance(space), seed=2)
-        learned = lead(leave_one_out_ridge(kernel, np.eye(n_classes)[truth]), pool.predictions)
+        says = np.eye(n_classes, dtype=np.float32)[truth]
+        learned = np.hstack(
+            [
+                lead(left_out(inputs, says, best_ridge(inputs, says)[0]), pool.predictions)
+                for inputs in (kernel, Neighbourhood(space).smoothed(kernel, 0.5))
+            ]
+        )
         found["ease, class, components"] = np.hstack([seen.ease, classes, seen.components])
         found["ease, class, labels"] = np.hstack([seen.ease, classes, learned])
     return found

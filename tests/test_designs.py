@@ -1,11 +1,13 @@
 """Draws have the probabilities they claim."""
 
 import numpy as np
+import pytest
 
 from altmas.draws.designs import (
     LEVELS,
+    UNIFORM,
     batch_scale,
-    earned_tilt,
+    earned_sizes,
     inclusion_of,
     level_odds,
     levels_of,
@@ -81,17 +83,31 @@ def test_pilots_look_at_rare_classes_and_doubtful_points_within_limits():
     assert 0.2 < sizes[:5].sum() / sizes.sum() <= 0.31 and sizes.min() >= 0.7
 
 
-def test_a_tilt_has_to_be_earned():
+@pytest.mark.parametrize(("power", "tolerance"), [(0.0, 0.13), (0.5, 0.13), (1.0, 0.13)])
+def test_the_design_leaves_uniform_as_far_as_residuals_bear_out(power, tolerance):
     rng = np.random.default_rng(0)
-    n = 2000
-    sizes = np.where(np.arange(n) < n // 2, 0.2, 1.8)
-    drawn, chance = rng.permutation(n)[:200], np.full(200, 0.1)
-    where_it_says = np.where(sizes > 1, 0.2, 0.01)
-    elsewhere = np.where(sizes > 1, 0.01, 0.2)
-    good = earned_tilt(sizes, where_it_says[drawn], drawn, chance, where_it_says, 50)
-    bad = earned_tilt(sizes, elsewhere[drawn], drawn, chance, where_it_says, 50)
-    few = earned_tilt(sizes, where_it_says[drawn], drawn, chance, where_it_says, 0)
-    assert good <= 0.4 and bad == 1.0 and few >= 0.5
+    believed = np.exp(rng.normal(0, 1.0, 20_000)) / 40
+    means = believed**power * believed.mean() / (believed**power).mean()
+    drawn = rng.permutation(20_000)[:2_000]
+    seen = (rng.random(2_000) < np.minimum(means[drawn], 1.0)).astype(float)
+    sizes, found = earned_sizes(believed, seen, drawn)
+    assert abs(found - power) <= tolerance
+    assert sizes.mean() == pytest.approx(1) and sizes.min() >= UNIFORM
+    if found == 0:
+        np.testing.assert_allclose(sizes, 1)
+
+
+def test_without_a_residual_the_belief_is_followed_and_one_surprise_does_not_overturn_it():
+    believed = np.where(np.arange(5_000) < 50, 0.2, 1e-4)
+    drawn = np.arange(0, 5_000, 50)
+    nothing = np.zeros(len(drawn))
+    assert earned_sizes(believed, nothing, drawn)[1] == 1.0
+    surprise = nothing.copy()
+    surprise[-1] = 1.0  # where one in 10,000 was expected
+    sizes, power = earned_sizes(believed, surprise, drawn)
+    assert 0.2 < power < 1.0
+    assert sizes[:50].min() > 2 * sizes[50:].max()
+    np.testing.assert_array_equal(earned_sizes(np.zeros(10), np.zeros(2), np.arange(2))[0], np.ones(10))
 
 
 def test_sizes_and_chances_survive_being_stored_as_bytes():

@@ -11,6 +11,7 @@ from altmas.estimation.intervals import (
     cautious_variance,
     effective_trials,
     normal_quantile,
+    reaching,
     simultaneous_quantile,
     student_quantile,
     wilson,
@@ -39,6 +40,14 @@ def test_intervals_stay_inside_the_bounds_and_hold_the_value():
         assert -1 <= low <= value <= high <= 1 and high - low > 0.1
     assert bounded_interval(5.0, 4.0, (-math.inf, math.inf), 2.0) == (1.0, 9.0)
     assert bounded_interval(0.4, 0.0, (0, 1), Z) == (0.4, 0.4)
+
+
+def test_labels_without_an_error_leave_perfection_possible():
+    assert reaching(0.7, 0.97, 1.0, (0.0, 1.0)) == (0.7, 1.0)
+    assert reaching(0.1, 0.4, 0.0, (0.0, 1.0)) == (0.0, 0.4)
+    assert reaching(0.7, 0.97, 0.9, (0.0, 1.0)) == (0.7, 0.97)
+    assert reaching(-0.2, 0.9, 1.0, (-1.0, 1.0)) == (-0.2, 1.0)
+    assert reaching(0.7, 0.97, float("nan"), (0.0, 1.0)) == (0.7, 0.97)
 
 
 def test_binomial_shares_are_covered_near_one():

@@ -23,6 +23,8 @@ TRUST = {"scores": 20.0}
 """How much more than any other answer the model's own scores count before labels speak."""
 CERTAIN = 1e-5
 """No belief is closer to 0 or 1 than this."""
+UNSEEN = 1.0
+"""Errors that are taken as seen of a class of average frequency: one that has shown none may still be missed."""
 ONE_HOT_CLASSES = 30
 """Up to this many classes each gets its own coefficient; beyond, only its share of right answers."""
 
@@ -156,9 +158,8 @@ def _candidates(
             found["ease + class + components"] = [*both, components]
         if by_labels is not None:
             found["labels + ease"] = [by_labels, ease]
-    if description.own_scores is not None:
-        own = description.own_scores
-        found["scores"] = [Block(own[train], own[rows], penalty=4.0, mean=1.0)]
+    for name, odds in description.odds.items():
+        found[name] = [Block(odds[train], odds[rows], penalty=4.0, mean=1.0)]
     if by_labels is not None:
         found["labels"] = [by_labels]
     return found
@@ -222,7 +223,7 @@ def _confusions(pool: Pool, wrong: Array, codes: Array) -> Array:
     """(C, C) P(truth c | predicted a, wrong) from counted errors, drawn towards those of all classes and frequency."""
     n_classes = len(pool.classes)
     frequency = (np.bincount(pool.predictions, minlength=n_classes) + 1.0) / (len(pool) + n_classes)
-    overall = np.bincount(codes, minlength=n_classes) + 5.0 * frequency
+    overall = np.bincount(codes, minlength=n_classes) + max(5.0, UNSEEN * n_classes) * frequency
     counts = np.bincount(pool.predictions[wrong] * n_classes + codes, minlength=n_classes**2).astype(np.float64)
     table = counts.reshape(n_classes, n_classes) + 2.0 * overall / overall.sum()
     np.fill_diagonal(table, 0.0)

@@ -2,31 +2,29 @@
 
 N points, C classes. Two views, both free of labels and computed once for each pool:
 scores     the model's own probabilities, when it gives them
-imitation  P(the model says c | x) from features alone, each point predicted without itself. Where the imitation
-           doubts the model's answer the point is unusual, and unusual points are where models err.
+imitation  P(the model says c | x) from features alone (`altmas.beliefs.imitation`)
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.beliefs.imitation import imitation
+from altmas.beliefs.space import Neighbourhood, coordinates, median_distance, random_features
 from altmas.data.pool import Pool
 
 Array = NDArray[Any]
 
-COMPONENTS = 50
-"""Principal components that are kept of many features."""
-RIDGES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
-"""Ridge penalties the imitation chooses from, by leave-one-out error."""
-IMITATION_WORK = 2.5e10
-"""Multiplications that the imitation may cost: seconds, once for each pool."""
-KERNEL_FEATURES = 320
-"""Random features of the kernel in which labels are learned."""
-TREE_CLASSES = 4
-"""Trees are tried as imitators up to this many classes; beyond, one tree for each class takes too long."""
+KERNEL_FEATURES, KERNEL_NUMBERS = 320, 1.6e8
+"""Random features of the kernel in which labels are learned; fewer where there would be more numbers than that."""
+SHARE = 0.85
+"""How much of them comes from a point's neighbours."""
+LARGEST_ODDS = 12.0
+"""Log odds beyond this are as good as certain."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,9 @@ class Description:
 
     ease        (N, d) standardised columns, larger where the point looks easier for the model; d may be 0
     components  (N, p) leading principal components of the features, unit variance, or None
-    kernel      (N, m) random features of a Gaussian kernel, or None without features
+    kernel      (N, m) random features of a kernel smoothed over neighbours, or None without features
     rivals      each (N, C): distributions over the classes that the model did not predict
-    own_scores  (N, 1) log odds of the predicted class by the model's own scores, or None
+    odds        by the name of a view, (N, 1) log odds of the predicted class in that view
     doubt       (N,) P(not the predicted class) by the scores, or else by the imitation; None without either
     """
 
@@ -45,7 +43,7 @@ class Description:
     components: Array | None
     kernel: Array | None
     rivals: tuple[Array, ...]
-    own_scores: Array | None = None
+    odds: Mapping[str, Array] = field(default_factory=dict)
     doubt: Array | None = None
 
 
@@ -60,21 +58,23 @@ def describe(pool: Pool) -> Description:
 
 
 def _describe(pool: Pool) -> Description:
-    views, components, kernel = [], None, None
+    views: dict[str, Array] = {}
+    components = kernel = None
     if pool.features is not None:
         space = coordinates(pool.features)
         components = space[:, :20] / np.maximum(space[:, :20].std(0), 1e-12)
-        gamma = 1 / median_distance(space)
-        kernel = random_features(space, KERNEL_FEATURES, gamma / 2, seed=1).astype(np.float32)
-        views.append(imitation(pool, space, gamma))
+        gamma, near = 1 / median_distance(space), Neighbourhood(space)
+        count = 2 * int(min(KERNEL_FEATURES, KERNEL_NUMBERS / len(pool)) // 2)
+        kernel = near.smoothed(random_features(space, count, gamma / 2, seed=1), SHARE)
+        views["imitation"] = imitation(pool, space, gamma, near)
     if pool.scores is not None:
-        views.append(np.clip(np.asarray(pool.scores, np.float64), 1e-9, None))
-    columns = [standardised(ease(view, pool.predictions)) for view in views]
-    empty = np.zeros((len(pool), 0))
-    rivals = tuple(without_own(view, pool.predictions) for view in views)
-    own_scores = None if pool.scores is None else np.clip(ease(views[-1], pool.predictions)[:, :1], -12, 12)
-    doubt = 1 - views[-1][np.arange(len(pool)), pool.predictions] if views else None
-    return Description(np.hstack([empty, *columns]), components, kernel, rivals, own_scores, doubt)
+        views["scores"] = np.clip(np.asarray(pool.scores, np.float64), 1e-9, None)
+    looks = {name: ease(view, pool.predictions) for name, view in views.items()}
+    columns = np.hstack([np.zeros((len(pool), 0)), *(standardised(one) for one in looks.values())])
+    rivals = tuple(without_own(view, pool.predictions) for view in views.values())
+    odds = {name: np.clip(one[:, :1], -LARGEST_ODDS, LARGEST_ODDS) for name, one in looks.items()}
+    doubt = 1 - list(views.values())[-1][np.arange(len(pool)), pool.predictions] if views else None
+    return Description(columns, components, kernel, rivals, odds, doubt)
 
 
 # ---------------------------------------------------------------- columns from a view (N, C)
@@ -102,94 +102,3 @@ def standardised(columns: Array, limit: float = 8.0) -> Array:
     """Mean 0, variance 1, cut at `limit` standard deviations; constant columns are 0."""
     scale = columns.std(0)
     return np.asarray(np.clip((columns - columns.mean(0)) / np.where(scale > 0, scale, np.inf), -limit, limit))
-
-
-# ---------------------------------------------------------------- the space of features
-
-
-def coordinates(features: Array) -> Array:
-    """(N, D') features as coordinates: standardised when few, leading principal components when many."""
-    x = np.asarray(features, np.float64)
-    x = x - x.mean(0)
-    if x.shape[1] <= 32:
-        scale = x.std(0)
-        return np.asarray(x / np.where(scale > 0, scale, 1.0))
-    _, vectors = np.linalg.eigh(x.T @ x)
-    return np.asarray(x @ vectors[:, ::-1][:, :COMPONENTS])
-
-
-def median_distance(space: Array) -> float:
-    """Median squared distance between random pairs of points."""
-    one, other = np.random.default_rng(0).integers(len(space), size=(2, 2000))
-    squared = ((space[one] - space[other]) ** 2).sum(1)
-    return float(np.median(squared[squared > 0])) if (squared > 0).any() else 1.0
-
-
-def random_features(space: Array, count: int, gamma: float, seed: int) -> Array:
-    """(N, count) with inner products near exp(-gamma |x - x'|^2) (Rahimi and Recht)."""
-    frequencies = np.random.default_rng(seed).standard_normal((space.shape[1], count // 2))
-    phase = space @ (frequencies * np.sqrt(2 * gamma))
-    return np.asarray(np.hstack([np.cos(phase), np.sin(phase)]) * np.sqrt(2 / count))
-
-
-# ---------------------------------------------------------------- imitation of the model under test
-
-
-def imitation(pool: Pool, space: Array, gamma: float) -> Array:
-    """(N, C) P(the model says c | x), each point left out of its own prediction; the better of kernel and trees."""
-    n_classes = len(pool.classes)
-    count = 2 * int(min(1500, (IMITATION_WORK / len(pool)) ** 0.5, len(pool) / 2) // 2)
-    says = np.eye(n_classes)[pool.predictions]
-    view = softened(leave_one_out_ridge(random_features(space, count, 0.3 * gamma, seed=0), says), pool.predictions)
-    seen = np.bincount(pool.predictions, minlength=n_classes)
-    if n_classes > TREE_CLASSES or seen.min() < 50 or space.shape[1] > 32:
-        return view
-    trees = _tree_imitation(np.asarray(pool.features), pool.predictions)
-    return min(view, trees, key=lambda one: _log_loss(one, pool.predictions))
-
-
-def leave_one_out_ridge(inputs: Array, targets: Array) -> Array:
-    """(N, C) ridge regression of the targets, each row predicted without itself; penalty by that very error."""
-    inputs = np.hstack([inputs, np.ones((len(inputs), 1))])
-    values, vectors = np.linalg.eigh(inputs.T @ inputs)
-    turned = inputs @ vectors
-    moments, squares = turned.T @ targets, turned**2
-    best, best_error = targets, np.inf
-    for ridge in RIDGES:
-        shrink = 1 / (np.maximum(values, 0.0) + ridge)
-        leverage = np.minimum(squares @ shrink, 1 - 1e-6)
-        left_out = targets + (turned @ (moments * shrink[:, None]) - targets) / (1 - leverage)[:, None]
-        error = float(((left_out - targets) ** 2).mean())
-        if error < best_error:
-            best, best_error = left_out, error
-    return best
-
-
-def softened(values: Array, predictions: Array) -> Array:
-    """softmax(beta * values) with the beta under which the model's answers are most likely (D2)."""
-    views = (_softmax(beta * values) for beta in np.geomspace(1, 40, 25))
-    return min(views, key=lambda view: _log_loss(view, predictions))
-
-
-def _softmax(values: Array) -> Array:
-    powers = np.exp(values - values.max(1, keepdims=True))
-    return np.asarray(powers / powers.sum(1, keepdims=True))
-
-
-def _log_loss(view: Array, predictions: Array) -> float:
-    return float(-np.log(np.maximum(view[np.arange(len(view)), predictions], 1e-6)).mean())
-
-
-def _tree_imitation(features: Array, predictions: Array) -> Array:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-    from threadpoolctl import threadpool_limits
-
-    trees = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, early_stopping=False)
-    folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    view = np.zeros((len(predictions), int(predictions.max()) + 1))
-    # OpenMP threads wait by spinning: two of them on busy cores are many times slower than one.
-    with threadpool_limits(limits=1, user_api="openmp"):
-        says = cross_val_predict(trees, features, predictions, cv=folds, method="predict_proba")
-    view[:, np.unique(predictions)] = says
-    return view

@@ -21,8 +21,12 @@ FLOOR = 0.1
 """Least rate of an open point, as a share of what uniform draws would give it."""
 MOST = 0.99999
 """No point that is still open has been certain to be drawn."""
-TILTS = (0.8, 0.6, 0.4, 0.2)
-"""Uniform shares that a tilted design chooses from."""
+UNIFORM = 0.1
+"""Share of the draws that stays uniform however good the belief is."""
+POWERS = tuple(power / 8 for power in range(9))
+"""Powers of the believed squared residual that a design chooses from; 0 is uniform."""
+SURPRISES = 2.0
+"""Surprises, as many as the belief expects, that are taken as seen when the power is chosen."""
 
 
 def uniform_draws(
@@ -74,36 +78,44 @@ RARE, DOUBTFUL = 0.3, 0.3
 """Shares of the first sample that may go to rare predicted classes and to doubtful points."""
 
 
-def earned_tilt(
-    sizes: Array, residual: Array, drawn: Array, inclusion: Array, believed: Array, surprises: int
-) -> float:
-    """The uniform share that the labelled residuals justify: 1 (uniform) unless tilting shows a gain.
+def earned_sizes(believed: Array, seen: Array, drawn: Array) -> tuple[Array, float]:
+    """((N,) sizes with mean 1, power): as far from uniform as the labelled residuals bear out.
 
-    sizes      (N,) mean 1: where the belief would draw
-    residual   (n,) squared out-of-fold residuals at the rows `drawn`, which had those inclusion probabilities
-    believed   (N,) squared residuals as the belief expects them; they count as PRIOR labels
-    surprises  errors (or right answers, whichever are fewer) among the labels: with few, the tilt stays moderate
+    believed  (N,) squared residuals as the belief expects them
+    seen      (n,) squared out-of-fold residuals at the rows `drawn`
 
-    Draws with chances p_i/N have variance proportional to the mean of e_i^2 / p_i; the tilt with the smallest
-    estimate of that, plus one standard error, is taken.
+    Draws with chances in proportion to the root of the expected squared residual have the least variance. A belief that
+    is too sure of itself has steps that are too high: residuals follow believed^power with a power below 1, and 0 is
+    uniform. With s the size of one whole surprise, s = sum seen^2 / sum seen, the power is that with the largest
+        sum_i (seen_i ln m_i - m_i) / s - 2 K (1 - power)^2,      m_i = c believed_i^power,
+        c = (K s + sum seen) / (K s + sum over drawn of believed^power, scaled to the mean of believed)
+    which is the likelihood of counts with mean m (K = SURPRISES pseudo-surprises at what the belief expects). A share
+    UNIFORM of the draws stays uniform whatever it says.
     """
-    weight = 1 / inclusion
-    seen = residual * weight / weight.mean()
-    total = seen.sum() + PRIOR * believed.mean()
-    best, best_change = 1.0, 0.0
-    for tilt in TILTS:
-        tilt = max(tilt, 1 / (2 + surprises))
-        chance = tilt + (1 - tilt) * sizes
-        gains = seen * (1 / chance[drawn] - 1)
-        expected = gains.sum() + PRIOR * (believed * (1 / chance - 1)).mean()
-        change = float((expected + gains.std() * len(gains) ** 0.5) / total) if total > 0 else 0.0
-        if change < best_change - 1e-12:
-            best, best_change = tilt, change
-    return best
+    mean = float(believed.mean())
+    if mean <= 0:
+        return np.ones(len(believed)), 0.0
+    steps = np.log(np.maximum(believed / mean, 1e-12))
+    power = _borne_out(steps, seen / mean, drawn)
+    sizes = np.exp(steps * (power / 2))
+    return np.asarray(UNIFORM + (1 - UNIFORM) * sizes / sizes.mean()), power
 
 
-PRIOR = 10.0
-"""Labels that the belief's own expectation counts for when the tilt is chosen."""
+def _borne_out(steps: Array, seen: Array, drawn: Array) -> float:
+    """The power of `earned_sizes` from ln(believed / its mean) and seen / that mean; 1 while there is no residual."""
+    total = float(seen.sum())
+    if total <= 0:
+        return 1.0
+    surprise = float((seen**2).sum()) / total
+
+    def likelihood(power: float) -> float:
+        expected = np.exp(power * steps)
+        expected = expected[drawn] / expected.mean()
+        expected *= (SURPRISES * surprise + total) / (SURPRISES * surprise + float(expected.sum()))
+        fit = float((seen * np.log(expected) - expected).sum()) / surprise
+        return fit - 2 * SURPRISES * (1 - power) ** 2
+
+    return max(POWERS, key=likelihood)
 
 
 def levels_of(sizes: Array) -> NDArray[np.uint8]:

@@ -76,11 +76,15 @@ class Difference:
         return int((self.inside & (self.known >= 0)).sum())
 
     @cached_property
+    def known_table(self) -> Array:
+        """(C, C) the table of the labelled points alone."""
+        rows = np.flatnonzero(self.inside & (self.known >= 0))
+        return table_of(self.belief.predictions[rows], self.known[rows], self.belief.rivals.shape[1])
+
+    @cached_property
     def expected(self) -> Array:
         """(C, C) the table as believed: known labels, and the belief where there is none."""
-        rows = np.flatnonzero(self.inside & (self.known >= 0))
-        exact = table_of(self.belief.predictions[rows], self.known[rows], self.belief.rivals.shape[1])
-        return np.asarray(exact + self.belief.table(self.unknown))
+        return np.asarray(self.known_table + self.belief.table(self.unknown))
 
     @cached_property
     def correction(self) -> Array:
@@ -128,6 +132,7 @@ class Difference:
             skipped=int(self.inside[self.skipped].sum()),
             sampled=self.sampled,
             classes=len(self.base),
+            labelled=float(metric.of_table(self.known_table)),
         )
 
 
@@ -147,7 +152,7 @@ class Linearised:
     believed   variance if labels followed the belief
     spread     sum over all points of (D - mean)^2;  size  points that could be drawn
     labels, unknown, skipped  how many points have a label, have none, were skipped;  sampled  which draws lie inside
-    classes  how many there are
+    classes    how many there are;  labelled  the metric of the labelled points alone
     """
 
     value: float
@@ -162,6 +167,7 @@ class Linearised:
     skipped: int
     sampled: Array
     classes: int
+    labelled: float
 
     @cached_property
     def terms(self) -> Array:

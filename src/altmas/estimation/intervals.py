@@ -60,6 +60,14 @@ def bounded_interval(
     return low + size * from_, low + size * to
 
 
+def reaching(low: float, high: float, labelled: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """The interval, stretched to the bound that the labelled points attain by themselves.
+
+    Labels without a single error are what a perfect model always shows: perfection stays possible.
+    """
+    return (bounds[0] if labelled == bounds[0] else low), (bounds[1] if labelled == bounds[1] else high)
+
+
 def exact_lower(p: float, n: float, z: float) -> float:
     """Clopper and Pearson's lower bound of a share p in n trials.
 

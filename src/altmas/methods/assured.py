@@ -17,7 +17,7 @@ from altmas.data.pool import Pool
 from altmas.draws.designs import (
     LEVELS,
     batch_scale,
-    earned_tilt,
+    earned_sizes,
     inclusion_of,
     levels_of,
     odds_levels,
@@ -33,6 +33,7 @@ from altmas.estimation.intervals import (
     bounded_interval,
     cautious_variance,
     normal_quantile,
+    reaching,
     simultaneous_quantile,
     student_quantile,
 )
@@ -58,7 +59,7 @@ class Assured:
 
     pilot         labels drawn before the design may follow the belief
     growth        the belief is fitted anew once there are this many times the labels it has seen
-    tilt          the uniform share of the design; None to let labelled residuals choose it
+    tilt          the uniform share of the design; None to let labelled residuals say how far to leave uniform
     simultaneous  intervals that hold for all metrics together, not for each alone
     planned       where anytime intervals are narrowest; these are given when the session may stop by what they show
     prior         how many squared residuals the belief's own expectation of them is worth
@@ -135,17 +136,11 @@ class Assured:
             doubt = None if self.belief is not None else describe(pool).doubt
             return pilot_sizes(pool.predictions, len(pool.classes), self.pilot, doubt, 0 if plain else 4), None
         belief = self._fit(task, history, exposure)
-        estimator = estimator_of(history, belief, exposure)
         believed, seen = self._importance(task, history, belief, exposure)
-        sizes = np.sqrt(believed / max(believed.mean(), 1e-300))
-        sizes /= max(sizes.mean(), 1e-300)
-        tilt = self.tilt
-        if tilt is None:
-            wrong = int((estimator.codes != pool.predictions[estimator.drawn]).sum())
-            surprises = min(wrong, len(estimator.codes) - wrong)
-            chances = estimator.chances[estimator.drawn]
-            tilt = earned_tilt(sizes, seen, estimator.drawn, chances, believed, surprises)
-        return np.asarray(tilt + (1 - tilt) * sizes), belief
+        if self.tilt is None:
+            return earned_sizes(believed, seen, estimator_of(history, belief, exposure).drawn)[0], belief
+        sizes = np.sqrt(believed)
+        return np.asarray(self.tilt + (1 - self.tilt) * sizes / max(sizes.mean(), 1e-300)), belief
 
     def _importance(self, task: Task, history: History, belief: Belief, exposure: Array) -> tuple[Array, Array]:
         """u_i^2 = sum_k w_k Var_f(D_k[a_i, y]) / (random-sampling variance of k): (N,) believed, (n,) as labels show.
@@ -220,6 +215,7 @@ class Assured:
         variance, freedom = cautious_variance(found.terms, found.believed, self.prior)
         quantile = factor * student_quantile(task.confidence, freedom) / normal_quantile(task.confidence)
         low, high = bounded_interval(value, variance, metric.bounds, quantile)
+        low, high = reaching(low, high, found.labelled, metric.bounds)
         worth = found.effective_labels(variance)
         note = "" if found.skipped == 0 else _skip_note(metric, found)
         return Estimate(metric.name, value, low, high, task.confidence, found.labels, worth, kind, note)

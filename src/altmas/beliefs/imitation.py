@@ -1,0 +1,144 @@
+"""The model under test imitated from its own answers: P(the model says c | x), each point left out of its prediction.
+
+Where the imitation doubts the model's answer the point is unusual, and unusual points are where models err. Several
+imitators are tried; the one under which the model's answers are most likely is kept. None sees a label.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.beliefs.space import FEW_COLUMNS, Floats, Neighbourhood, random_features
+from altmas.data.pool import Pool
+
+Array = NDArray[Any]
+
+RIDGES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
+"""Ridge penalties an imitation chooses from, by leave-one-out error."""
+WORK, TRIAL_WORK = 4e10, 2.5e9
+"""Multiplications that the kernel imitation may cost, and those of the trials that choose its penalty and smoothing."""
+MOST_FEATURES = 2000
+SHARES = (0.0, 0.5)
+"""How much of a point's kernel features comes from its neighbours: tried both ways."""
+TREE_CLASSES, TREE_MEMBERS = 4, 50
+"""Trees are tried up to this many classes (beyond, one tree for each class takes too long) of at least this size."""
+LINEAR_CLASSES = 30
+
+
+def imitation(pool: Pool, space: Floats, gamma: float, near: Neighbourhood) -> Array:
+    """(N, C) P(the model says c | x) by the best imitator; gamma is 1 / (median squared distance)."""
+    return min(_imitators(pool, space, gamma, near), key=lambda view: log_loss(view, pool.predictions))
+
+
+def _imitators(pool: Pool, space: Floats, gamma: float, near: Neighbourhood) -> Iterator[Array]:
+    n_classes, seen = len(pool.classes), np.bincount(pool.predictions, minlength=len(pool.classes))
+    yield _kernel_imitation(pool, space, gamma, near)
+    if space.shape[1] > FEW_COLUMNS or (seen > 0).sum() < 2:
+        return
+    if n_classes <= LINEAR_CLASSES and seen[seen > 0].min() >= 2:
+        yield _linear_imitation(space, pool.predictions, n_classes)
+    if n_classes <= TREE_CLASSES and seen.min() >= TREE_MEMBERS:
+        yield _tree_imitation(np.asarray(pool.features), pool.predictions)
+
+
+# ---------------------------------------------------------------- kernel
+
+
+def _kernel_imitation(pool: Pool, space: Floats, gamma: float, near: Neighbourhood) -> Array:
+    """Kernel ridge regression of the model's answers, turned into probabilities."""
+    says = np.eye(len(pool.classes), dtype=np.float32)[pool.predictions]
+
+    def inputs(count: int, share: float) -> Floats:
+        plain = random_features(space, count, 0.3 * gamma, seed=0)
+        return plain if share == 0 else near.smoothed(plain, share)
+
+    few, many = (_even(min(MOST_FEATURES, (work / len(pool)) ** 0.5, len(pool) / 2)) for work in (TRIAL_WORK, WORK))
+    trials = {share: best_ridge(inputs(few, share), says) for share in SHARES}
+    share = min(trials, key=lambda one: trials[one][1])
+    return softened(left_out(inputs(many, share), says, trials[share][0]), pool.predictions)
+
+
+def _even(count: float) -> int:
+    return max(2, 2 * int(count // 2))
+
+
+def left_out(inputs: Floats, targets: Array, ridge: float) -> Array:
+    """(N, C) ridge regression of the targets on the inputs and a constant, each row predicted without itself.
+
+    t_i + (p_i - t_i) / (1 - h_i), with p the fit to all rows and h its leverages.
+    """
+    from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+    inputs = np.hstack([inputs, np.ones((len(inputs), 1), inputs.dtype)])
+    parts = [slice(start, start + 5_000) for start in range(0, len(inputs), 5_000)]
+    gram = np.zeros((inputs.shape[1],) * 2)  # in float64: features of few columns are nearly dependent
+    for rows in parts:
+        exact = np.asarray(inputs[rows], np.float64)
+        gram += exact.T @ exact
+    gram[np.diag_indices_from(gram)] += ridge
+    lower = cholesky(gram, lower=True)
+    slopes = cho_solve((lower, True), np.asarray(inputs.T @ targets, np.float64)).astype(inputs.dtype)
+    lower = lower.astype(inputs.dtype)
+    found = np.empty(targets.shape)
+    for rows in parts:
+        turned = solve_triangular(lower, inputs[rows].T, lower=True, check_finite=False)
+        leverage = np.minimum(np.einsum("mn,mn->n", turned, turned), 1 - 1e-6)
+        found[rows] = targets[rows] + (inputs[rows] @ slopes - targets[rows]) / (1 - leverage)[:, None]
+    return found
+
+
+def best_ridge(inputs: Floats, targets: Array) -> tuple[float, float]:
+    """(penalty, error): the penalty with the least mean squared leave-one-out error, and that error."""
+    errors = {ridge: float(((left_out(inputs, targets, ridge) - targets) ** 2).mean()) for ridge in RIDGES}
+    best = min(errors, key=lambda ridge: errors[ridge])
+    return best, errors[best]
+
+
+def softened(values: Array, predictions: Array) -> Array:
+    """softmax(beta * values) with the beta under which the model's answers are most likely (D2)."""
+    views = (_softmax(beta * values) for beta in np.geomspace(1, 40, 25))
+    return min(views, key=lambda view: log_loss(view, predictions))
+
+
+def _softmax(values: Array) -> Array:
+    powers = np.exp(values - values.max(1, keepdims=True))
+    return np.asarray(powers / powers.sum(1, keepdims=True))
+
+
+def log_loss(view: Array, predictions: Array) -> float:
+    """Mean of -ln of the probability of the model's own answers."""
+    return float(-np.log(np.maximum(view[np.arange(len(view)), predictions], 1e-6)).mean())
+
+
+# ---------------------------------------------------------------- few columns: lines and trees
+
+
+def _linear_imitation(space: Floats, predictions: Array, n_classes: int) -> Array:
+    """Logistic regression; a line has too few coefficients to learn a point by heart, so three folds are enough."""
+    from sklearn.linear_model import LogisticRegression
+
+    return _cross_predicted(LogisticRegression(max_iter=1000), space, predictions, n_classes)
+
+
+def _tree_imitation(features: Array, predictions: Array) -> Array:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    trees = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, early_stopping=False)
+    return _cross_predicted(trees, features, predictions, int(predictions.max()) + 1)
+
+
+def _cross_predicted(model: Any, inputs: Array, predictions: Array, n_classes: int) -> Array:
+    """(N, C) probabilities of a classifier of the model's answers, trained on two thirds for the rest."""
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from threadpoolctl import threadpool_limits
+
+    fewest = int(np.unique(predictions, return_counts=True)[1].min())
+    folds = StratifiedKFold(min(3, fewest), shuffle=True, random_state=0)
+    view = np.zeros((len(predictions), n_classes))
+    # OpenMP threads wait by spinning: two of them on busy cores are many times slower than one.
+    with threadpool_limits(limits=1, user_api="openmp"):
+        says = cross_val_predict(model, inputs, predictions, cv=folds, method="predict_proba")
+    view[:, np.unique(predictions)] = says
+    return view

@@ -3,8 +3,8 @@
 Cells are pool x track (hard labels only / with scores) x ask x method; an ask is what the method is told to estimate.
 A method that cannot work in a cell, by its own declared needs, is listed there and not run. Finished runs are kept
 under benchmarks/results/runs and not repeated, so an interrupted leaderboard continues where it stopped, and all cells
-grow together. The runs of `assured` are those of `python -m benchmarks.label_value`. `--quick` takes minutes;
-`--summary` only rewrites the tables, the figure and docs/leaderboard.md.
+grow together. The runs of `assured` for accuracy are those of `python -m benchmarks.label_value`. `--quick` takes
+minutes; `--summary` only rewrites the tables, the figure and docs/leaderboard.md.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from benchmarks.label_value import BUDGETS, MANY, RARE, RUNS, TOO_MANY, TRACKS, 
 NETWORKS = ("altmas", "bald", "batchbald", "ase", "xwed")
 SCORELESS = ("tradition", "trust", *NETWORKS)
 """Methods that look at no scores: their runs on hard labels stand in both tracks."""
-REPEATS = {"tradition": 1000, "trust": 100, "katariya": 20, "spe": 10} | dict.fromkeys(NETWORKS, 3)
+REPEATS = {"tradition": 1000, "trust": 100, "assured": 20, "katariya": 20, "spe": 10} | dict.fromkeys(NETWORKS, 3)
 """Runs of each method; those that are not named cost little and get USUAL."""
 USUAL = 40
 LARGE, LARGE_SHARE = 20_000, 0.5
 """On pools of this size every method but random sampling gets this share of its runs, the networks a single one."""
-BATCH = {"tradition": 100, "trust": 100, "ppi": 100, "spe": 100, "katariya": 25}
+BATCH = {"tradition": 100, "trust": 100, "assured": 10, "ppi": 100, "spe": 100, "katariya": 25}
 BATCH |= dict.fromkeys(NETWORKS, 50)
 """Labels told between two proposals where that is not STEP; methods whose draws follow no label take large ones."""
 STEP = 20
-LENT = "assured"
-"""Its runs are those of benchmarks.label_value, in tens: accuracy alone, and all other metrics asked for together."""
+LENT = ("assured", "accuracy")
+"""A method and an ask whose runs are those of benchmarks.label_value, which asks the same."""
 BLIND = (*SCORELESS, "ppi", "katariya", "stratified", "lure")
 """Methods whose draws do not follow the metrics, so that one run answers every ask (and `altmas`, which is slow)."""
 EVERY = "every"
@@ -117,9 +117,10 @@ def cells(names: list[str], methods: list[str]) -> Iterator[Cell]:
         named = known(name)
         for track in TRACKS if named.scores is not None else TRACKS[:1]:
             for method in methods:
-                if method == LENT or (method in SCORELESS and track != TRACKS[0]):
+                if method in SCORELESS and track != TRACKS[0]:
                     continue
-                for ask in [EVERY] if method in BLIND else asks(named):
+                wanted = [EVERY] if method in BLIND else asks(named)
+                for ask in wanted:
                     yield Cell(name, track, ask, method)
 
 
@@ -171,7 +172,7 @@ def load_truth(name: str) -> list[str]:
 def run_all(wanted: list[Cell], n_jobs: int, quick: bool, rounds: int = 10) -> None:
     """Every missing run, in rounds, so that all cells grow together; one process works on one pool and track."""
     RUNS.mkdir(parents=True, exist_ok=True)
-    able = [cell for cell in wanted if can(cell)[0] and repeats_of(cell, quick)]
+    able = [cell for cell in wanted if (cell.method, cell.ask) != LENT and can(cell)[0] and repeats_of(cell, quick)]
     groups: dict[tuple[str, str], list[tuple[Cell, int]]] = {}
     tasks = []
     for part in range(1, rounds + 1):

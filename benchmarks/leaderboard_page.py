@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.methods import METHODS, method_named
-from altmas.metrics import truth_values
 from altmas.simulate import Row, Simulation, label_value
 from benchmarks import label_value as lending
 from benchmarks.label_value import BUDGETS, RESULTS, TRACKS, write
@@ -32,7 +31,6 @@ from benchmarks.leaderboard import (
     asks,
     can,
     known,
-    pool_in,
     rows_of,
 )
 
@@ -41,7 +39,7 @@ Array = NDArray[Any]
 PAGE: Final = Path(__file__).parent.parent / "docs" / "leaderboard.md"
 FIGURE: Final = RESULTS / "leaderboard.png"
 TABLE: Final = RESULTS / "leaderboard.csv"
-OWN: Final = LENT
+OWN: Final = LENT[0]
 LEAST_RUNS: Final = 10
 """Runs that a method needs to be called the best: half of them choose it, the other half measure it."""
 DEFINED: Final = 0.9
@@ -62,26 +60,20 @@ def cell_of(pool: str, track: str, metric: str, method: str) -> Cell:
 def runs_of(cell: Cell) -> dict[str, list[Row]]:
     """{metric: rows} of a cell's finished runs."""
     found: dict[str, list[Row]] = {}
-    for row in lent_rows(cell) if cell.method == LENT else rows_of(cell):
+    for row in lent_rows(cell) if (cell.method, cell.ask) == LENT else rows_of(cell):
         found.setdefault(row["metric"], []).append(row)
     return found
 
 
 def lent_rows(cell: Cell) -> list[Row]:
-    """The rows of the label-value benchmark's runs for an ask: accuracy alone, or its metrics among all others."""
-    aim = "accuracy" if cell.ask == "accuracy" else "several"
-    pool, wanted = pool_in(cell.pool, cell.track), asks(known(cell.pool))[cell.ask]
-    metrics = lending.metrics_of(cell.pool, pool, aim)
-    truth = truth_values(pool, known(cell.pool).truth, metrics)
+    """The rows of the label-value benchmark's runs for the same ask, its accuracy alone."""
     rows = []
-    for run in lending.read_runs(lending.Cell(cell.pool, cell.track, aim, cell.method)):
+    for run in lending.read_runs(lending.Cell(cell.pool, cell.track, cell.ask, cell.method)):
         for labels in BUDGETS:
-            for metric, found in zip(metrics, run[str(labels)], strict=True):
-                if metric.name in wanted:
-                    value, low, high, worth = (math.nan if x is None else x for x in found)
-                    row = {"value": value, "low": low, "high": high, "effective_labels": worth}
-                    key = {"method": cell.method, "metric": metric.name, "labels": labels, "repeat": run["repeat"]}
-                    rows.append(key | row | {"truth": truth[metric.name], "seconds": run["seconds"]})
+            value, low, high, worth = (math.nan if x is None else x for x in run[str(labels)][0])
+            key = {"method": cell.method, "metric": "accuracy", "labels": labels, "repeat": run["repeat"]}
+            row = {"value": value, "low": low, "high": high, "effective_labels": worth}
+            rows.append(key | row | {"truth": known(cell.pool).accuracy, "seconds": run["seconds"]})
     return rows
 
 
@@ -246,7 +238,7 @@ def methods_table(names: list[str], rows: list[Row]) -> str:
         covered = [row["coverage"] for row in mine if math.isfinite(row["coverage"])]
         cover = f"{np.mean(covered):.3f}, {min(covered):.2f}" if covered else "no interval"
         at = f"{worst['label_value']:.2f} ({worst['pool']}, {worst['metric']})" if worst else "–"
-        step = lending.BATCH[method] if method == LENT else BATCH.get(method, STEP)
+        step = BATCH.get(method, STEP)
         lines.append(
             f"| `{method}` | {_span(runs)} | {step} | {_mean_worth(accuracy['hard'])} "
             f"| {_mean_worth(accuracy['scores'])} | {_mean_worth(others)} | {at} | {cover} "

@@ -141,20 +141,18 @@ def test_the_summary_is_what_the_runs_say(toys):
     assert row["width"] == pytest.approx(np.mean([r["high"] - r["low"] for r in mine]), rel=1e-3)
 
 
-def test_runs_of_the_default_method_are_those_of_the_label_value_benchmark(toys, tmp_path, monkeypatch):
+def test_accuracy_of_the_default_method_is_that_of_the_label_value_benchmark(toys, tmp_path, monkeypatch):
     monkeypatch.setattr(leaderboard_page.lending, "RUNS", tmp_path)
-    often = asks(leaderboard.known("whole"))["class"]
-    names = [
-        m.name for m in leaderboard_page.lending.metrics_of("whole", leaderboard.pool_in("whole", "hard"), "several")
-    ]
-    found = [[None, None, None, None] if name == often[0] else [0.5, 0.4, 0.6, 80.0] for name in names]
-    run = {"repeat": 0, "100": found, "200": found, "400": found, "seconds": 1.5}
-    (tmp_path / "whole.hard.several.assured.jsonl").write_text(json.dumps(run) + "\n")
-    rows = leaderboard_page.lent_rows(Cell("whole", "hard", "class", "assured"))
-    assert [(row["metric"], row["labels"]) for row in rows] == [(n, k) for k in leaderboard.BUDGETS for n in often]
-    assert np.isnan(rows[0]["value"]) and rows[1]["low"] == 0.4 and rows[1]["seconds"] == 1.5
-    assert leaderboard_page.lent_rows(Cell("whole", "hard", "accuracy", "assured")) == []
-    assert not list(cells(["whole"], ["assured"]))
+    run = {"repeat": 0, "100": [[None] * 4], "200": [[0.5, 0.4, 0.6, 80.0]], "400": [[0.5, 0.4, 0.6, 80.0]]}
+    (tmp_path / "whole.hard.accuracy.assured.jsonl").write_text(json.dumps(run | {"seconds": 1.5}) + "\n")
+    rows = leaderboard_page.runs_of(Cell("whole", "hard", "accuracy", "assured"))["accuracy"]
+    assert [row["labels"] for row in rows] == list(leaderboard.BUDGETS)
+    assert np.isnan(rows[0]["value"]) and (rows[1]["low"], rows[1]["seconds"]) == (0.4, 1.5)
+    assert rows[0]["truth"] == leaderboard.known("whole").accuracy
+    made = []
+    monkeypatch.setattr(leaderboard, "run_group", lambda group: made.extend(cell.ask for cell, _ in group))
+    run_all(list(cells(["whole"], ["assured"])), 1, False, rounds=1)
+    assert set(made) == {"average", "class"}
 
 
 def test_slow_methods_get_few_runs(toys, monkeypatch):

@@ -5,6 +5,7 @@ What stands between `<!-- table: name -->` and `<!-- end -->` on the page is rep
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections.abc import Callable
@@ -39,6 +40,7 @@ Array = NDArray[Any]
 PAGE: Final = Path(__file__).parent.parent / "docs" / "leaderboard.md"
 FIGURE: Final = RESULTS / "leaderboard.png"
 TABLE: Final = RESULTS / "leaderboard.csv"
+REFERENCE: Final = RESULTS / "reference.csv"
 OWN: Final = LENT[0]
 LEAST_RUNS: Final = 10
 """Runs that a method needs to be called the best: half of them choose it, the other half measure it."""
@@ -289,11 +291,30 @@ def cannot_table(names: list[str], rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def reference_table(names: list[str], rows: list[Row]) -> str:
+    """Other packages beside ours, as `python -m benchmarks.reference` wrote them down."""
+    lines = [
+        "| package | what | same method | largest difference, or both values | ours, s | theirs, s | theirs / ours |",
+        "|" + "---|" * 7,
+    ]
+    if REFERENCE.exists():
+        with REFERENCE.open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                same = "yes" if row["same method"] == "True" else "no"
+                apart = row["largest difference"] if same == "yes" else f"{row['ours']} / {row['theirs']}"
+                lines.append(
+                    f"| {row['package']} {row['version']} | {row['what']} | {same} | {apart} "
+                    f"| {row['our seconds']} | {row['their seconds']} | {row['theirs / ours']} |"
+                )
+    return "\n".join(lines)
+
+
 TABLES: Final[dict[str, Callable[[list[str], list[Row]], str]]] = {
     "best": best_table,
     "methods": methods_table,
     "coverage": coverage_table,
     "cannot": cannot_table,
+    "reference": reference_table,
 }
 
 

@@ -31,6 +31,8 @@ LEAST = 0.05
 MODES = ("hard", "expected", "mean")
 SELDOM = 100
 """Ways of reading other than a method's own are kept at multiples of this many labels."""
+SIZES = (0, 500, 1000, 2000, 5000, 10_001)
+"""Bounds of the groups that rounds are put in by their number of pseudo-labels."""
 OVERALL = "mean"
 """Stands for a number of labels in the rows that are averaged over all of them."""
 
@@ -73,6 +75,34 @@ def _rows(model: str, aim: str, method: str, runs: list[list[Row]], wanted: int,
                 for key in ("pseudo", "pseudo_right", "steps"):
                     row[key] = _rounded(float(_mean(of(_numbers(runs, key)), 0)))
             yield row
+
+
+def sizes_of(cells: list[Cell]) -> Iterator[Row]:
+    """What the rounds of altmas say about the 21 metrics, by how many pseudo-labels they rest on; all metric sets."""
+    for model in dict.fromkeys(cell.model for cell in cells):
+        named, pool = world(model)
+        exact = truth_values(pool, named.truth, metrics_of(ALL, pool))
+        runs = [read(cell) for cell in cells if (cell.model, cell.method) == (model, "altmas")]
+        records = [record for run in runs for record in run]
+        if not records:
+            continue
+        values = np.array([[list(record["hard"].values()) for record in records]], np.float64)
+        relative = errors(values, np.array(list(exact.values())))[0][0]
+        pseudo, surrogate, right = (_numbers([records], key)[0] for key in ("pseudo", "surrogate", "pseudo_right"))
+        jumps = np.concatenate([np.abs(np.diff(np.log(_numbers([run], "pseudo")[0] + 1))) for run in runs if run])
+        for low, high in zip(SIZES[:-1], SIZES[1:], strict=True):
+            inside = (low <= pseudo) & (pseudo < high)
+            yield {
+                "model": model,
+                "least": low,
+                "below": high,
+                "rounds": int(inside.sum()),
+                "share": round(float(inside.mean()), 4),
+                "relative": _rounded(float(_mean(relative[inside], 0))),
+                "surrogate": _rounded(float(_mean(surrogate[inside], 0))),
+                "pseudo_right": _rounded(float(_mean(right[inside], 0))),
+                "doubled_or_halved": round(float((jumps > np.log(2)).mean()), 4),
+            }
 
 
 def errors(values: Array, truth: Array) -> tuple[Array, Array, Array]:
@@ -157,11 +187,12 @@ def write_all(grid: Grid, *, quick: bool = False) -> None:
     from benchmarks import paper_page
 
     suffix = "_quick" if quick else ""
-    files = {name: RESULTS / f"paper{suffix}{name}" for name in (".csv", "_ablations.csv", "_run.json")}
+    files = {name: RESULTS / f"paper{suffix}{name}" for name in (".csv", "_ablations.csv", "_sizes.csv", "_run.json")}
     write_csv(rows_of(grid.figures), files[".csv"])
     write_csv(rows_of(grid.ablations), files["_ablations.csv"])
+    write_csv(sizes_of(grid.figures), files["_sizes.csv"])
     files["_run.json"].write_text(json.dumps(story(grid), indent=1) + "\n", encoding="utf-8")
-    found = paper_page.Found.read(files[".csv"], files["_ablations.csv"], files["_run.json"])
+    found = paper_page.Found.read(*files.values())
     paper_page.draw_errors(found, RESULTS / f"paper{suffix}_error.png")
     paper_page.draw_surrogates(found, RESULTS / f"paper{suffix}_surrogate.png")
     if not quick:

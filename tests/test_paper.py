@@ -12,7 +12,7 @@ from altmas.methods import AltMas, Assured, Bald, Tradition, Trust
 from benchmarks import paper, paper_page, paper_results
 from benchmarks.paper import ABLATIONS, ALL, Cell, Grid, ablation_cells, cells, grid_of, parsed, read, run_all
 from benchmarks.paper_page import Found, draw_errors, draw_surrogates, page_with, verdict
-from benchmarks.paper_results import OVERALL, errors, read_csv, rows_of, story, write_csv
+from benchmarks.paper_results import OVERALL, errors, read_csv, rows_of, sizes_of, story, write_csv
 
 N = 240
 
@@ -159,8 +159,9 @@ def found(small, tmp_path):
         run_all(grid.in_order()[:upto], 1)
         write_csv(rows_of(grid.figures), tmp_path / "rows.csv")
         write_csv(rows_of(grid.ablations), tmp_path / "ablations.csv")
+        write_csv(sizes_of(grid.figures), tmp_path / "sizes.csv")
         (tmp_path / "run.json").write_text(json.dumps(story(grid)))
-        return Found.read(tmp_path / "rows.csv", tmp_path / "ablations.csv", tmp_path / "run.json")
+        return Found.read(*(tmp_path / name for name in ("rows.csv", "ablations.csv", "sizes.csv", "run.json")))
 
     return reading
 
@@ -187,6 +188,15 @@ def test_rows_hold_mean_and_standard_error_over_repeats(found):
     assert at_40["surrogate_se"] == pytest.approx(np.std(accuracies, ddof=1) / 2**0.5, rel=1e-3, abs=1e-5)
     overall = whole.row("mnist-99", "21-metrics", "altmas", OVERALL)
     assert overall["surrogate"] == pytest.approx(np.mean([[at["surrogate"] for at in run] for run in runs]), rel=1e-3)
+
+
+def test_rounds_are_counted_by_their_pseudo_labels(found):
+    whole = found(4)
+    runs = [read(Cell("mnist-99", "21-metrics", "altmas", repeat)) for repeat in (0, 1)]
+    counts = [record["pseudo"] for run in runs for record in run]
+    assert sum(row["rounds"] for row in whole.sizes) == len(counts) == 6
+    assert whole.sizes[0]["rounds"] == sum(count < 500 for count in counts)
+    assert "share of the rounds" in paper_page.sizes_table(whole)
 
 
 def test_a_verdict_needs_two_standard_errors():

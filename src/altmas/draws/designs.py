@@ -78,11 +78,16 @@ RARE, DOUBTFUL = 0.3, 0.3
 """Shares of the first sample that may go to rare predicted classes and to doubtful points."""
 
 
-def earned_sizes(believed: Array, seen: Array, drawn: Array) -> tuple[Array, float]:
-    """((N,) sizes with mean 1, power): as far from uniform as the labelled residuals bear out.
+def earned_sizes(believed: Array, seen: Array, drawn: Array, folds: Array) -> tuple[Array, Array]:
+    """((N,) sizes with mean 1 in every fold, (K,) powers): as far from uniform as the labelled residuals bear out.
 
     believed  (N,) squared residuals as the belief expects them
     seen      (n,) squared out-of-fold residuals at the rows `drawn`
+    folds     (N,) the fold of each point; the belief about a fold has not seen its labels
+
+    Every fold gets its share of the draws and judges by the labels of the others. Were all folds weighed together, an
+    error that surprised would raise the sizes everywhere but in its own fold, and so lower its own chance: its weight
+    would grow by its own label, which is bias and a heavy tail.
 
     Draws with chances in proportion to the root of the expected squared residual have the least variance. A belief that
     is too sure of itself has steps that are too high: residuals follow believed^power with a power below 1, and 0 is
@@ -92,13 +97,22 @@ def earned_sizes(believed: Array, seen: Array, drawn: Array) -> tuple[Array, flo
     which is the likelihood of counts with mean m (K = SURPRISES pseudo-surprises at what the belief expects). A share
     UNIFORM of the draws stays uniform whatever it says.
     """
+    sizes, powers = np.ones(len(believed)), np.zeros(int(folds.max()) + 1)
     mean = float(believed.mean())
     if mean <= 0:
-        return np.ones(len(believed)), 0.0
+        return sizes, powers
     steps = np.log(np.maximum(believed / mean, 1e-12))
-    power = _borne_out(steps, seen / mean, drawn)
-    sizes = np.exp(steps * (power / 2))
-    return np.asarray(UNIFORM + (1 - UNIFORM) * sizes / sizes.mean()), power
+    for fold in range(len(powers)):
+        inside, others = folds == fold, folds[drawn] != fold
+        powers[fold] = _borne_out(steps, seen[others] / mean, drawn[others])
+        sizes[inside] = np.exp(steps[inside] * (powers[fold] / 2))
+    return np.asarray(UNIFORM + (1 - UNIFORM) * even(sizes, folds)), powers
+
+
+def even(sizes: Array, folds: Array) -> Array:
+    """(N,) the sizes scaled to mean 1 in every fold."""
+    count, total = np.bincount(folds), np.bincount(folds, sizes)
+    return np.asarray(sizes * (count / np.maximum(total, 1e-300))[folds])
 
 
 def _borne_out(steps: Array, seen: Array, drawn: Array) -> float:

@@ -18,6 +18,7 @@ from altmas.draws.designs import (
     LEVELS,
     batch_scale,
     earned_sizes,
+    even,
     inclusion_of,
     levels_of,
     odds_levels,
@@ -137,10 +138,10 @@ class Assured:
             return pilot_sizes(pool.predictions, len(pool.classes), self.pilot, doubt, 0 if plain else 4), None
         belief = self._fit(task, history, exposure)
         believed, seen = self._importance(task, history, belief, exposure)
+        folds = folds_of(len(pool), task.seed)
         if self.tilt is None:
-            return earned_sizes(believed, seen, estimator_of(history, belief, exposure).drawn)[0], belief
-        sizes = np.sqrt(believed)
-        return np.asarray(self.tilt + (1 - self.tilt) * sizes / max(sizes.mean(), 1e-300)), belief
+            return earned_sizes(believed, seen, estimator_of(history, belief, exposure).drawn, folds)[0], belief
+        return np.asarray(self.tilt + (1 - self.tilt) * even(np.sqrt(believed), folds)), belief
 
     def _importance(self, task: Task, history: History, belief: Belief, exposure: Array) -> tuple[Array, Array]:
         """u_i^2 = sum_k w_k Var_f(D_k[a_i, y]) / (random-sampling variance of k): (N,) believed, (n,) as labels show.

@@ -14,6 +14,7 @@ from altmas.methods.oasis import stratum_squares
 from altmas.methods.ppi import power_of, powered_mean
 from altmas.methods.sawade import f_chances, optimal_chances, optimal_variance, risk_chances
 from altmas.metrics import metric_set, table_of
+from altmas.simulate import label_until
 
 E = np.array([0.02, 0.05, 0.1, 0.3, 0.45, 0.5])
 
@@ -44,6 +45,20 @@ def test_phi_is_the_closed_form_of_each_metric():
     }
     for metric in metric_set(list(expected), pool):
         np.testing.assert_allclose(phi_of(metric, shares), expected[metric.name], atol=1e-12)
+
+
+def test_a_mean_over_classes_has_an_interval_once_they_have_labels():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 10, 400)
+    scores = rng.dirichlet(np.ones(10), 400) + 2 * np.eye(10)[truth]
+    pool = altmas.Pool(None, scores.argmax(1), scores=scores / scores.sum(1, keepdims=True), classes=list(range(10)))
+    task, method = Task(pool, metric_set(["macro_f1", "accuracy"], pool)), method_named("stratified")
+    history = label_until(method, task, History(400), 59, 59, truth.__getitem__)
+    few, plain = method.estimate(task, history)
+    assert few.value > 0 and np.isnan(few.low) and few.interval == "none" and "60 would do" in few.note
+    assert plain.low < plain.value and plain.interval == "fixed-n"
+    enough = method.estimate(task, label_until(method, task, history, 60, 1, truth.__getitem__))[0]
+    assert enough.low < enough.value <= enough.high
 
 
 # ---------------------------------------------------------------- (C8)-(C11): worked numbers

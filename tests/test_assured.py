@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import altmas
+from altmas.errors import MethodError
 from altmas.labels.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured, exposure_of
@@ -158,3 +159,22 @@ def test_many_classes_and_no_features_are_no_obstacle():
     found = Assured().estimate(task, history)
     assert len(found) == len(task.metrics) and abs(found["accuracy"].value - 0.7) < 0.15
     assert all(0 <= one.low <= one.value <= one.high <= 1 for one in found if not np.isnan(one.value))
+
+
+@pytest.mark.parametrize("name", ["network", "trees"])
+def test_further_answers_are_weighed_like_the_others(name):
+    pool, truth = world(n=400)
+    task, history = told(Assured(), pool, truth, ["accuracy"], 60, batch=30)
+    found = Assured(also=(name,)).estimate(task, history)
+    assert 0 < found.info["belief"][name] < 1
+    assert abs(found["accuracy"].value - (truth == pool.predictions).mean()) < 0.15
+    again = Assured(also=(name,)).estimate(task, history)
+    assert again["accuracy"] == found["accuracy"]
+
+
+def test_a_further_answer_that_does_not_exist_is_refused_when_the_method_is_made():
+    with pytest.raises(MethodError, match="did you mean 'trees'"):
+        Assured(also=("tree",))
+    pool, truth = world(n=200, features=False)
+    task, history = told(Assured(also=("network",)), pool, truth, ["accuracy"], 50, batch=25)
+    assert "network" not in Assured(also=("network",)).estimate(task, history).info["belief"]  # no features, no network

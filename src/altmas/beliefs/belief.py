@@ -5,6 +5,7 @@ point has never seen its label: residuals are honest, and the same belief is sum
 f[i, c] ~ P(y_i = c):   f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[group_i, c]   for c != a_i.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from altmas.beliefs.calibration import Block, class_rates, combination, logistic_answers, pooled
 from altmas.beliefs.description import Description, without_own
+from altmas.beliefs.further import FURTHER
 from altmas.data.pool import Pool
 
 Array = NDArray[Any]
@@ -87,12 +89,21 @@ def folds_of(n_points: int, seed: int, count: int = FOLDS) -> Array:
 
 
 def belief_of(
-    pool: Pool, description: Description, labelled: Array, codes: Array, weights: Array, folds: Array
+    pool: Pool,
+    description: Description,
+    labelled: Array,
+    codes: Array,
+    weights: Array,
+    folds: Array,
+    also: Sequence[str] = (),
 ) -> Belief:
-    """The cross-fitted belief from labels `codes` at rows `labelled`, which count by `weights` in the fits."""
+    """The cross-fitted belief from labels `codes` at rows `labelled`, which count by `weights` in the fits.
+
+    also  names of answers in FURTHER that are tried besides
+    """
     right = (codes == pool.predictions[labelled]).astype(np.float64)
     fits = [
-        _fold_answers(pool, description, labelled[kept], codes[kept], right[kept], weights[kept], folds == k)
+        _fold_answers(pool, description, labelled[kept], codes[kept], right[kept], weights[kept], folds == k, also)
         for k in range(int(folds.max()) + 1)
         for kept in [folds[labelled] != k]
     ]
@@ -119,7 +130,14 @@ class _Fold:
 
 
 def _fold_answers(
-    pool: Pool, description: Description, train: Array, codes: Array, right: Array, weights: Array, inside: Array
+    pool: Pool,
+    description: Description,
+    train: Array,
+    codes: Array,
+    right: Array,
+    weights: Array,
+    inside: Array,
+    also: Sequence[str],
 ) -> _Fold:
     rows, n_classes = np.flatnonzero(inside), len(pool.classes)
     rates = class_rates(pool.predictions[train], right, weights, n_classes)
@@ -134,6 +152,9 @@ def _fold_answers(
         by_labels = Block(3.0 * leads[0], 3.0 * leads[1], penalty=1.0)
     for name, blocks in _candidates(pool, description, train, rows, by_labels).items():
         answers[name] = logistic_answers(blocks, right, weights)
+    for name in also:
+        if (found := FURTHER[name](pool, description, train, codes, weights, rows)) is not None:
+            answers[name] = found
     return _Fold(answers, view)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from altmas.beliefs.belief import Belief, belief_of, folds_of
 from altmas.beliefs.description import describe
+from altmas.beliefs.further import FURTHER
 from altmas.compute import products_on_one_thread
 from altmas.data.pool import Pool
 from altmas.draws.designs import (
@@ -26,6 +27,7 @@ from altmas.draws.designs import (
     rates_of,
     successive_draws,
 )
+from altmas.errors import MethodError
 from altmas.estimation.diagnostics import diagnose
 from altmas.estimation.estimates import Estimate, Estimates
 from altmas.estimation.estimators import Difference, Linearised, sequential_accuracy
@@ -42,6 +44,7 @@ from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric
 from altmas.metrics.influence import influence_of
+from altmas.suggest import near
 
 Array = NDArray[Any]
 MACRO = ("macro_precision", "macro_recall", "macro_f1", "balanced_accuracy")
@@ -64,6 +67,7 @@ class Assured:
     simultaneous  intervals that hold for all metrics together, not for each alone
     planned       where anytime intervals are narrowest; these are given when the session may stop by what they show
     prior         how many squared residuals the belief's own expectation of them is worth
+    also          further answers that the built-in belief tries: "network" (the paper's, seconds for each fit), "trees"
     belief        a function (task, labelled, codes, weights, folds) -> Belief in place of the built-in one
     """
 
@@ -73,10 +77,17 @@ class Assured:
     simultaneous: bool = False
     planned: int = 200
     prior: float = 3.0
+    also: tuple[str, ...] = ()
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
     needs: ClassVar[Needs] = Needs(interval="fixed-n")
+
+    def __post_init__(self) -> None:
+        for name in self.also:
+            if name not in FURTHER:
+                hint = near(name, FURTHER) or ";"
+                raise MethodError(f"assured knows no further answer {name!r}{hint} known: {', '.join(FURTHER)}")
 
     @products_on_one_thread()  # sums in another order would end in other bits
     def propose(self, task: Task, history: History, n: int) -> Batch:
@@ -235,7 +246,7 @@ class Assured:
 
     def _fit(self, task: Task, history: History, exposure: Array) -> Belief:
         """The belief from all labels; remembered for the histories looked at last."""
-        key = (task.seed, tuple(history.labels.items()), len(history.batches), self.belief)
+        key = (task.seed, tuple(history.labels.items()), len(history.batches), self.belief, self.also)
         remembered = _fits.setdefault(task.pool, {})
         if key not in remembered:
             weights = _training_weights(history, exposure)
@@ -243,8 +254,8 @@ class Assured:
             while len(remembered) >= REMEMBERED:
                 remembered.pop(next(iter(remembered)))
             if self.belief is None:
-                what_is_seen = describe(task.pool)
-                remembered[key] = belief_of(task.pool, what_is_seen, history.labelled, history.codes, weights, folds)
+                labels = history.labelled, history.codes, weights
+                remembered[key] = belief_of(task.pool, describe(task.pool), *labels, folds, self.also)
             else:
                 remembered[key] = self.belief(task, history.labelled, history.codes, weights, folds)
         return remembered[key]

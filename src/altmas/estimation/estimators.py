@@ -196,16 +196,18 @@ def sequential_accuracy(history: History, predictions: Array) -> float:
     """
     known, agree, terms = np.zeros(history.n_points, np.bool_), None, []
     answers = history.known
-    hits = 0
+    hits, believed = 0, 0.0  # right answers known, and those believed among the open points
     for batch in history.batches:
         if "agree" in batch.record:
             agree = level_odds(batch.record["agree"])
+            believed = float(agree[~known].sum())
         for row, q in zip(batch.indices.tolist(), np.asarray(batch.probabilities).tolist(), strict=True):
             if answers[row] < 0:
                 continue
             right = float(answers[row] == predictions[row])
             if agree is not None:
-                terms.append(hits + agree[~known].sum() + (right - agree[row]) / q)
+                terms.append(hits + believed + (right - agree[row]) / q)
+                believed -= float(agree[row])
             known[row] = True
             hits += int(right)
     return float(np.mean(terms)) / history.n_points if terms else float("nan")

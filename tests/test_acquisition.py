@@ -484,3 +484,16 @@ def test_the_tail_of_a_batch_is_random_where_nothing_is_known():
     picks = np.array([best(scores, np.ones(5, bool), 2, rng) for _ in range(400)])
     assert (picks[:, 0] == 2).all()
     assert set(picks[:, 1]) == {0, 1, 3, 4}
+
+
+def test_labels_of_the_mean_prediction_make_one_table():
+    """Draws that err in different places outvote one another; a label that is known stays."""
+    a, probs, known = instance(3)
+    pool = Pool(None, a, classes=range(3))
+    metrics = metric_set(["accuracy"], pool)
+    belief = believe(pool, posterior_of(probs, known), metrics, "mean")
+    tables = belief.tables(metrics[0])
+    labels = np.where(known >= 0, known, probs.mean(0).argmax(1))
+    assert tables.shape == (1, 3, 3)
+    assert metrics[0].of_table(tables)[0] == pytest.approx((labels == a).mean())
+    assert_array_equal(belief.hard_tables(metrics[0]), belief_of(pool, probs, known, metrics).tables(metrics[0]))

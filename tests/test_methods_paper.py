@@ -207,7 +207,7 @@ def test_bald_sees_true_labels_only_and_follows_the_networks_doubt():
     assert sorted(scores[batch.indices]) == pytest.approx(np.sort(scores[history.open])[-6:], abs=1e-9)
 
 
-@pytest.mark.parametrize("mode", ["hard", "sample", "expected"])
+@pytest.mark.parametrize("mode", ["hard", "sample", "expected", "mean"])
 def test_label_modes_fill_in_what_is_unknown_and_keep_what_is_known(mode):
     pool, truth = world()
     task = task_on(pool, ["accuracy", "accuracy@site=a", "confusion[0,1]"])

@@ -167,7 +167,8 @@ class Belief:
     members      (N,) the points of each slice that a metric is about, None for all of them
     labels       (M, N) the most probable label of each point in each draw
     information  of every point, for the classes in `classes`
-    filled       the tables that estimates rest on by slice, (M, C, C), where they are not those of `labels`
+    filled       the tables that estimates rest on by slice, where they are not those of `labels`: (M, C, C), or
+                 (1, C, C) for the labels of the mean over the draws
     """
 
     posterior: Posterior
@@ -195,7 +196,7 @@ class Belief:
         return self.filled[metric.where] if metric.where in self.filled else self.hard_tables(metric)
 
 
-LABEL_MODES = ("hard", "sample", "expected")
+LABEL_MODES = ("hard", "sample", "expected", "mean")
 """Ways to fill in the labels that are unknown (A.5)."""
 
 
@@ -213,7 +214,10 @@ def believe(
         inside = {where: None if one is None else one[rows] for where, one in members.items()}
         if label_mode == "expected":
             return {where: expected_counts(probs, pool.predictions[rows], one) for where, one in inside.items()}
-        labels = sampled_labels(probs, np.random.default_rng([*seed, rows.start]))
+        if label_mode == "mean":
+            labels = hard_labels(probs.mean(0, keepdims=True))
+        else:
+            labels = sampled_labels(probs, np.random.default_rng([*seed, rows.start]))
         n_classes = len(pool.classes)
         return {
             where: tables_of_labels(labels, pool.predictions[rows], n_classes, one) for where, one in inside.items()

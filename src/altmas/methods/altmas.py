@@ -38,7 +38,7 @@ class AltMas(Network):
 
     preset           "paper": every gap read literally; "safe": soft counts, and pseudo-labels held to a lower bound
                      of their precision (A.3 step 6, A.5)
-    label_mode       "hard", "sample" or "expected" (A.5); by default that of the preset
+    label_mode       "hard", "sample", "expected" or "mean" (A.5); by default that of the preset
     augment          whether points where the model is trusted lend its answers to the training (A.3)
     precision_power  1 as in the paper's text, 2 as in its authors' code (A5)
     pseudo_weight    weight of a pseudo-label in training, a true label having 1

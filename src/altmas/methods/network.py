@@ -66,7 +66,7 @@ class Network(ABC):
 class NetworkOptions(Network):
     """Options of the methods that train on true labels alone.
 
-    label_mode  how unknown labels are filled in: "hard", "sample" or "expected" (A.5)
+    label_mode  how unknown labels are filled in: "hard", "sample", "expected" or "mean" (A.5)
     """
 
     label_mode: str = "expected"

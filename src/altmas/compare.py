@@ -21,6 +21,7 @@ from altmas.data.pool import Pool
 from altmas.errors import PoolError
 from altmas.estimation.intervals import normal_quantile
 from altmas.estimation.weighted import Sample, has_probabilities, sample_of, weighted_table
+from altmas.frames import frame_of, plain
 from altmas.labels.history import History
 from altmas.methods import Method
 from altmas.metrics import Metric, MetricLike, metric_set
@@ -105,26 +106,13 @@ class Comparison(Sequence[Difference]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
-        rows = [
-            {
-                key: None if isinstance(value, float) and not math.isfinite(value) else value
-                for key, value in row.items()
-            }
-            for row in map(asdict, self.values)
-        ]
+        rows = [plain(asdict(one)) for one in self.values]
         whole = {"points": self.points, "disagreements": self.disagreements, "labels": self.labels}
         return {"method": self.method, **whole, "differences": rows}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
-        rows = [asdict(one) for one in self.values]
-        try:
-            import pandas
-        except ImportError:
-            import pyarrow
-
-            return pyarrow.Table.from_pylist(rows)
-        return pandas.DataFrame(rows)
+        return frame_of([asdict(one) for one in self.values])
 
     def _repr_html_(self) -> str:
         names = ("metric", "first", "second", "second - first", "interval", "verdict", "note")

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from altmas.data.pool import Pool
 from altmas.errors import FileError, PlanError
 from altmas.estimation.intervals import normal_quantile
+from altmas.frames import frame_of
 from altmas.labels.history import History
 from altmas.methods import Method, Task, check, method_named
 from altmas.metrics import MetricLike, metric_set, truth_values
@@ -42,13 +43,7 @@ class Simulation:
 
     def to_frame(self) -> Any:
         """The summary as a pandas frame if pandas is installed, else as a pyarrow table."""
-        try:
-            import pandas
-        except ImportError:
-            import pyarrow
-
-            return pyarrow.Table.from_pylist(self.summary())
-        return pandas.DataFrame(self.summary())
+        return frame_of(self.summary())
 
     def __str__(self) -> str:
         lines = [

@@ -11,6 +11,7 @@ import numpy as np
 
 from altmas.errors import MetricError
 from altmas.estimation.estimates import Estimates
+from altmas.frames import plain
 from altmas.labels.history import History
 from altmas.labels.ledger import VOTES, Ledger
 from altmas.labels.opinions import disagreements, second_opinions
@@ -59,7 +60,7 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (unknown numbers are None)."""
-        return {key: _without_nan(value) for key, value in asdict(self).items()}
+        return {key: plain(value) for key, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -155,11 +156,3 @@ def _pace(ledger: Ledger, name: str | None) -> float:
         if event.seconds is not None and event.kind == "label" and (name is None or (event.annotator or "") == name)
     ]
     return float(median(took)) if took else math.nan
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from altmas.frames import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -73,17 +75,7 @@ def error(sentence: str) -> None:
 
 def as_json(value: Any) -> None:
     """The value as JSON on stdout; undefined numbers are null."""
-    typer.echo(json.dumps(_plain(value), ensure_ascii=False, indent=2, default=str))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if hasattr(value, "tolist"):  # numpy
-        return _plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    typer.echo(json.dumps(plain(value), ensure_ascii=False, indent=2, default=str))
 
 
 def console(*, stderr: bool = False) -> "Console":

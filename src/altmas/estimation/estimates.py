@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, overload
 
+from altmas.frames import frame_of, plain
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -73,19 +75,12 @@ class Estimates(Sequence[Estimate]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
-        rows = [{key: _json(value) for key, value in asdict(one).items()} for one in self.values]
+        rows = [plain(asdict(one)) for one in self.values]
         return {"method": self.method, "estimates": rows, "info": self.info}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
-        rows = [asdict(one) for one in self.values]
-        try:
-            import pandas
-        except ImportError:
-            import pyarrow
-
-            return pyarrow.Table.from_pylist(rows)
-        return pandas.DataFrame(rows)
+        return frame_of([asdict(one) for one in self.values])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in ("metric", "estimate", "interval", "labels", "worth", "note"))
@@ -98,7 +93,3 @@ def _row(one: Estimate) -> str:
     worth = "" if math.isnan(one.effective_labels) else f"{one.effective_labels:.0f}"
     cells = (one.metric, value, bounds, str(one.labels), worth, one.note)
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-
-
-def _json(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -18,6 +18,7 @@ import numpy as np
 from altmas.errors import MethodError, MetricError
 from altmas.estimation.estimates import Estimate, Estimates
 from altmas.estimation.weighted import has_probabilities, sample_of, weighted_interval
+from altmas.frames import plain
 from altmas.labels.history import History
 from altmas.methods import Task
 from altmas.metrics import Metric
@@ -74,18 +75,7 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
     }
     if items:
         content["labelled_items"] = _items(session, history)
-    return finite(content)  # type: ignore[no-any-return]
-
-
-def finite(value: Any) -> Any:
-    """The same with None for numbers that JSON does not have."""
-    if isinstance(value, Mapping):
-        return {str(key): finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return plain(content)  # type: ignore[no-any-return]
 
 
 def _pool(session: "Session") -> Plain:

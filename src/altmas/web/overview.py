@@ -1,7 +1,6 @@
 """What the owner of a session sees: estimates and their path, people, agreement, and what is left to settle."""
 
 import logging
-import math
 import threading
 import time
 from dataclasses import asdict
@@ -9,6 +8,7 @@ from typing import Any
 
 from altmas.errors import AltmasError
 from altmas.estimation.estimates import Estimates
+from altmas.frames import plain
 from altmas.session import Session
 from altmas.web.desk import Desk
 from altmas.web.items import parts_of
@@ -79,7 +79,7 @@ class Watch:
             decision = self.session.should_stop()
             self.decision = {"stop": decision.stop, "reason": decision.reason, "forecast": None}
             if decision.forecast is not None:
-                self.decision["forecast"] = {name: _json(value) for name, value in asdict(decision.forecast).items()}
+                self.decision["forecast"] = plain(asdict(decision.forecast))
             self.labels = labels
         elif self._seconds < QUICK_SECONDS:
             self._fill(labels)
@@ -120,7 +120,7 @@ def overview(desk: Desk, watch: Watch) -> dict[str, Any]:
         "path": [{"labels": labels, "metrics": watch.path[labels]} for labels in sorted(watch.path)],
         "decision": watch.decision,
         "problem": watch.problem,
-        "agreement": {name: _json(value) for name, value in asdict(agreement).items()},
+        "agreement": plain(asdict(agreement)),
         "to_settle": status.disagreements + len(session.unsure()),
         "supply": asdict(desk.supply.state()),
     }
@@ -144,7 +144,3 @@ def to_settle(desk: Desk) -> list[dict[str, Any]]:
 
 def _points(estimates: list[dict[str, Any]]) -> dict[str, Any]:
     return {one["metric"]: [one["value"], one["low"], one["high"]] for one in estimates}
-
-
-def _json(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper import ABLATION_REPEATS, ABLATIONS, AIMS, METHODS, MODELS, REPEATS, RESULTS
+from benchmarks.paper import ABLATION_REPEATS, ABLATIONS, AIMS, FIRST, METHODS, MODELS, REPEATS, RESULTS
 from benchmarks.paper_results import OVERALL, Row, read_csv
 
 PAGE = Path(__file__).parent.parent / "docs" / "reproduction.md"
@@ -194,16 +194,17 @@ def modes_table(found: Found) -> str:
 
 
 def ablations_table(found: Found) -> str:
-    """One thing changed at a time: error and accuracies of the surrogate, averaged over 100 to 500 labels."""
-    columns = " | ".join(f"{model}: error | surrogate | one draw" for model in MODELS)
-    lines = [f"| setting | {columns} |", "|---|" + "---|" * 3 * len(MODELS)]
-    for name in ABLATIONS:
-        entries = []
-        for model in MODELS:
-            error = found.ablation(model, name, OVERALL, "expected" if name == "preset safe" else "hard")
+    """One thing changed at a time: errors, accuracies of the surrogate and pseudo-labels."""
+    columns = ("error at 100", "error, 100 to 500", "surrogate", "one draw", "pseudo-labels", "of them right")
+    lines = [f"| model | setting | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
+    for model in MODELS:
+        for name in ABLATIONS:
+            mode = "expected" if name == "preset safe" else "hard"
+            errors = [shown(found.ablation(model, name, n, mode), "relative") for n in (FIRST, OVERALL)]
             row = found.ablation(model, name, OVERALL)
-            entries += [shown(error, "relative"), shown(row, "surrogate"), shown(row, "single")]
-        lines.append(f"| {name} | {' | '.join(entries)} |")
+            right = "–" if row.get("pseudo_right") is None else f"{row['pseudo_right']:.3f}"
+            entries = [*errors, shown(row, "surrogate"), shown(row, "single"), f"{row.get('pseudo') or 0:,.0f}", right]
+            lines.append(f"| {model} | {name} | {' | '.join(entries)} |")
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from altmas.methods.network import Network
 from altmas.metrics import truth_values
-from benchmarks.paper import ABLATIONS, AIMS, ALL, RESULTS, Cell, Grid, metrics_of, read, world
+from benchmarks.paper import ABLATIONS, AIMS, ALL, RESULTS, RUNS, Cell, Grid, metrics_of, read, world
 
 Array = NDArray[Any]
 Row = dict[str, Any]
@@ -183,17 +183,17 @@ def story(grid: Grid) -> Row:
 
 
 def write_all(grid: Grid, *, quick: bool = False) -> None:
-    """CSV, figures and, from a run that is not quick, the page."""
+    """CSV, figures and the page; of a quick run CSV and figures only, beside its cells."""
     from benchmarks import paper_page
 
-    suffix = "_quick" if quick else ""
-    files = {name: RESULTS / f"paper{suffix}{name}" for name in (".csv", "_ablations.csv", "_sizes.csv", "_run.json")}
+    folder = RUNS if quick else RESULTS
+    files = {name: folder / f"paper{name}" for name in (".csv", "_ablations.csv", "_sizes.csv", "_run.json")}
     write_csv(rows_of(grid.figures), files[".csv"])
     write_csv(rows_of(grid.ablations), files["_ablations.csv"])
     write_csv(sizes_of(grid.figures), files["_sizes.csv"])
     files["_run.json"].write_text(json.dumps(story(grid), indent=1) + "\n", encoding="utf-8")
     found = paper_page.Found.read(*files.values())
-    paper_page.draw_errors(found, RESULTS / f"paper{suffix}_error.png")
-    paper_page.draw_surrogates(found, RESULTS / f"paper{suffix}_surrogate.png")
+    paper_page.draw_errors(found, folder / "paper_error.png")
+    paper_page.draw_surrogates(found, folder / "paper_surrogate.png")
     if not quick:
         paper_page.write_page(found)

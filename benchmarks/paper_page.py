@@ -215,8 +215,8 @@ def verdict(better: Row, worse: Row, name: str) -> tuple[str, str]:
     """(figures, word): whether the first error is the smaller one, beyond two standard errors of the difference."""
     if any(row.get(name) is None for row in (better, worse)):
         return f"{shown(better, name)} against {shown(worse, name)}", "not measured"
-    errors = [row.get(f"{name}_se") for row in (better, worse)]
-    error = math.nan if None in errors else math.hypot(*errors)
+    key = f"{name}_se"
+    error = math.hypot(*(math.nan if row.get(key) is None else row[key] for row in (better, worse)))
     difference = worse[name] - better[name]
     word = "open" if not abs(difference) > 2 * error else "confirmed" if difference > 0 else "refuted"
     return f"{shown(better, name)} against {shown(worse, name)}", word

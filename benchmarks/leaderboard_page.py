@@ -49,6 +49,8 @@ LEAST_RUNS: Final = 10
 DEFINED: Final = 0.9
 """Share of its runs in which an estimate has to be defined for the same."""
 BEHIND: Final = 0.9
+MOST: Final = 100
+"""Label values beyond count as this many in means: a method that is all but exact somewhere would rule them."""
 
 
 # ---------------------------------------------------------------- runs
@@ -62,16 +64,19 @@ def cell_of(pool: str, track: str, metric: str, method: str) -> Cell:
 
 @cache
 def runs_of(cell: Cell) -> dict[str, list[Row]]:
-    """{metric: rows} of a cell's finished runs."""
+    """{metric: rows} of a cell's finished runs; those of the label-value benchmark while `assured` has too few."""
     found: dict[str, list[Row]] = {}
-    for row in lent_rows(cell) if (cell.method, cell.ask) in LENT else rows_of(cell):
+    rows = [] if (cell.method, cell.ask) in LENT else rows_of(cell)
+    if cell.method == OWN and len({row["repeat"] for row in rows}) < LEAST_RUNS:
+        rows = lent_rows(cell)
+    for row in rows:
         found.setdefault(row["metric"], []).append(row)
     return found
 
 
 def lent_rows(cell: Cell) -> list[Row]:
     """The rows of the label-value benchmark's runs for an ask, whose metrics are among those of the aim there."""
-    aim = LENT[cell.method, cell.ask]
+    aim = LENT.get((cell.method, cell.ask), "several")
     pool, wanted = pool_in(cell.pool, cell.track), asks(known(cell.pool))[cell.ask]
     metrics = lending.metrics_of(cell.pool, pool, aim)
     truth = truth_values(pool, known(cell.pool).truth, metrics)
@@ -265,8 +270,8 @@ def _span(values: list[int]) -> str:
 
 
 def _mean_worth(rows: list[Row]) -> str:
-    """Geometric mean of the label values and the number of places, which differs between methods."""
-    values = [row["label_value"] for row in rows if math.isfinite(row["label_value"]) and row["label_value"] > 0]
+    """Geometric mean of the label values, each at most MOST, and over how many places, which differs by method."""
+    values = [min(row["label_value"], MOST) for row in rows if row["label_value"] > 0]
     return f"{math.exp(float(np.mean(np.log(values)))):.2f} ({len(values)})" if values else "–"
 
 
@@ -276,7 +281,8 @@ def coverage_table(names: list[str], rows: list[Row]) -> str:
         "| method | pool | track | metric | n | coverage | bias / RMSE | runs |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    low = [row for row in rows if row["status"] == "run" and row["coverage"] < 0.9 - 1.64 * _error(row["repeats"])]
+    judged = [row for row in rows if row["status"] == "run" and row["repeats"] >= LEAST_RUNS]
+    low = [row for row in judged if row["coverage"] < 0.9 - 1.64 * _error(row["repeats"])]
     for row in sorted(low, key=lambda one: (list(METHODS).index(one["method"]), one["coverage"])):
         lines.append(
             f"| `{row['method']}` | {row['pool']} | {row['track']} | {row['metric']} | {row['labels']} "

@@ -403,7 +403,7 @@ def _panel(axis: Any, cells: dict[tuple[str, str], Row], pools: list[str]) -> An
                 values[i, j] = np.log2(worth)
                 ink = "white" if abs(values[i, j]) > 2 else "black"
                 axis.text(j, i, f"{worth:.2g}", ha="center", va="center", fontsize=8, color=ink)
-            else:
+            elif math.isfinite(row["rmse"]):
                 axis.text(j, i, f"±{row['rmse']:.2g}", ha="center", va="center", fontsize=7, color="0.3")
     image = axis.imshow(values, cmap="PuOr", vmin=-3, vmax=3, aspect="auto")
     axis.set_xticks(range(len(pools)), pools, rotation=45, ha="right", fontsize=9)

@@ -307,13 +307,15 @@ def main() -> None:
     parser.add_argument("--pools", default=",".join(NAMES), help="comma-separated")
     parser.add_argument("--methods", default="tradition,assured", help="comma-separated; altmas and bald are slow")
     parser.add_argument("--quick", action="store_true", help="few repeats, minutes")
+    parser.add_argument("--repeats", type=int, help="runs of each method, in place of the usual numbers")
     parser.add_argument("--summary", action="store_true", help="only rewrite the tables")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     names = [name for name in given.pools.split(",") if available(name)]
     wanted = cells(names, given.methods.split(","))
     if not given.summary:
-        run_all(wanted, QUICK if given.quick else REPEATS, given.jobs)
+        usual = QUICK if given.quick else REPEATS
+        run_all(wanted, dict.fromkeys(usual, given.repeats) if given.repeats else usual, given.jobs)
     rows = list(summary(cells(names, list(REPEATS)), limits(names)))
     write(rows, RESULTS / ("label_value_quick.csv" if given.quick else "label_value.csv"))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from altmas.beliefs.belief import Belief, belief_of, folds_of, label_surrogate, lead
+from altmas.beliefs.belief import FOLDS, Belief, belief_of, folds_of, label_surrogate, lead
 from altmas.beliefs.calibration import class_rates, combination, logistic_fit, pooled
 from altmas.beliefs.description import describe, without_own
 from altmas.metrics import metric_set, table_of
@@ -96,7 +96,7 @@ def test_many_classes_without_features_share_rows():
 
     pool = altmas.Pool(None, predictions, classes=list(range(200)))
     found, _ = fitted(pool, truth, 300)
-    assert found.rivals.shape == (5 * 200, 200)
+    assert found.rivals.shape == (FOLDS * 200, 200)
     np.testing.assert_allclose(found.table().sum(), 3000)
 
 

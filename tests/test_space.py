@@ -58,8 +58,11 @@ def test_smoothing_is_the_closed_form_up_to_what_is_left_out(share):
     inputs = np.random.default_rng(2).normal(size=(120, 4)).astype(np.float32)
     links = np.zeros((120, 120))
     chosen = nearest(points, points, space.NEIGHBOURS, same=True)
+    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+    scale = [max(apart[i, j] for j in row) / 2 for i, row in enumerate(chosen)]
     for i, row in enumerate(chosen):
-        links[i, row] = links[row, i] = 1
+        for j in row:
+            links[i, j] = links[j, i] = np.exp(-(apart[i, j] ** 2) / (scale[i] * scale[j]))
     root = np.diag(links.sum(1) ** -0.5)
     expected = (1 - share) * np.linalg.solve(np.eye(120) - share * root @ links @ root, inputs)
     expected /= np.sqrt((expected**2).sum(1).mean())
@@ -76,6 +79,15 @@ def test_a_large_pool_takes_its_neighbours_from_anchors(monkeypatch):
     assert len(near.anchors) == 200 and len(near.others) == 400
     smooth = near.smoothed(inputs, 0.85)
     assert (smooth.argmax(1) == band).mean() > 0.95 > (inputs.argmax(1) == band).mean()
+
+
+def test_twins_are_close_and_a_stranger_beside_them_is_no_trouble():
+    points = np.vstack([np.zeros((20, 2)), [[3.0, 0.0]], np.full((20, 2), 9.0)]).astype(np.float32)
+    near = Neighbourhood(points)
+    assert np.isfinite(near.graph.toarray()).all() and near.graph.toarray().max() <= 1 + 1e-6
+    side = np.repeat([0, 0, 1], [20, 1, 20])
+    smooth = near.smoothed(np.eye(2, dtype=np.float32)[side], 0.93)
+    assert np.isfinite(smooth).all() and (smooth[:20].argmax(1) == 0).all() and (smooth[21:].argmax(1) == 1).all()
 
 
 def test_one_point_and_two_points_are_no_trouble():

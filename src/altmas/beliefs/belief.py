@@ -20,7 +20,7 @@ from altmas.data.pool import Pool
 
 Array = NDArray[Any]
 
-FOLDS = 5
+FOLDS = 10
 TRUST = {"scores": 20.0}
 """How much more than any other answer the model's own scores count before labels speak."""
 CERTAIN = 1e-5
@@ -149,7 +149,7 @@ def _fold_answers(
     if description.kernel is not None and len(train):
         left_out, view = label_surrogate(description.kernel[train], codes, description.kernel[rows], n_classes)
         leads = lead(left_out, pool.predictions[train]), lead(view, pool.predictions[rows])
-        by_labels = Block(3.0 * leads[0], 3.0 * leads[1], penalty=1.0)
+        by_labels = Block(3.0 * leads[0], 3.0 * leads[1], penalty=0.3)
     for name, blocks in _candidates(pool, description, train, rows, by_labels).items():
         answers[name] = logistic_answers(blocks, right, weights)
     for name in also:

@@ -19,9 +19,9 @@ from altmas.data.pool import Pool
 
 Array = NDArray[Any]
 
-KERNEL_FEATURES, KERNEL_NUMBERS = 320, 1.6e8
+KERNEL_FEATURES, KERNEL_NUMBERS = 1000, 1.6e8
 """Random features of the kernel in which labels are learned; fewer where there would be more numbers than that."""
-SHARE = 0.85
+SHARE = 0.93
 """How much of them comes from a point's neighbours."""
 LARGEST_ODDS = 12.0
 """Log odds beyond this are as good as certain."""
@@ -65,7 +65,7 @@ def _describe(pool: Pool) -> Description:
         components = space[:, :20] / np.maximum(space[:, :20].std(0), 1e-12)
         gamma, near = 1 / median_distance(space), Neighbourhood(space)
         count = 2 * int(min(KERNEL_FEATURES, KERNEL_NUMBERS / len(pool)) // 2)
-        kernel = near.smoothed(random_features(space, count, gamma / 2, seed=1), SHARE)
+        kernel = near.smoothed(random_features(space, count, 2 * gamma, seed=1), SHARE)
         views["imitation"] = imitation(pool, space, gamma, near)
     if pool.scores is not None:
         views["scores"] = np.clip(np.asarray(pool.scores, np.float64), 1e-9, None)

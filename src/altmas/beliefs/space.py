@@ -3,7 +3,9 @@
 N points. Nothing larger than the coordinates and the kernel's random features is held, and both are float32.
 The smoothed kernel is that of a cluster assumption: a label speaks for the whole crowd that a chain of near neighbours
 connects with it, not only for a ball around it (Zhou et al. 2004; Chapelle, Weston and Schoelkopf 2003).
-    phi' = (1 - share) (I - share S)^-1 phi,   S = D^-1/2 W D^-1/2,   W[i, j] = 1 for the K nearest neighbours
+    phi' = (1 - share) (I - share S)^-1 phi,   S = D^-1/2 W D^-1/2
+    W[i, j] = exp(-|x_i - x_j|^2 / (s_i s_j)) for the K nearest neighbours, s_i half the way to the farthest
+so that crowds of any density hold together and a chain of strangers carries little (Zelnik-Manor and Perona 2004).
 It needs no label at all, so a point that is predicted without its own label stays unseen.
 """
 
@@ -84,10 +86,16 @@ class Neighbourhood:
         n = len(space)
         count = int(min(n, MOST_ANCHORS, max(500, DISTANCES // n)))
         self.anchors = np.sort(np.random.default_rng(3).permutation(n)[:count])
-        near = min(NEIGHBOURS, count - 1)
-        self.graph = _graph(nearest(space[self.anchors], space[self.anchors], near, same=True))
+        near, anchors = min(NEIGHBOURS, count - 1), space[self.anchors]
+        neighbours = nearest(anchors, anchors, near, same=True)
+        squared = squared_distances(anchors, anchors, neighbours)
+        scale = _scale(squared)
+        self.graph = _graph(neighbours, _closeness(squared, scale, scale[neighbours]))
         self.others = np.setdiff1d(np.arange(n), self.anchors)
-        self.nearest_anchors = nearest(space[self.others], space[self.anchors], near)
+        self.nearest_anchors = nearest(space[self.others], anchors, near)
+        squared = squared_distances(space[self.others], anchors, self.nearest_anchors)
+        close = _closeness(squared, _scale(squared), scale[self.nearest_anchors])
+        self.shares = close / np.maximum(close.sum(1, keepdims=True), 1e-30)
 
     def smoothed(self, inputs: Floats, share: float) -> Floats:
         """(N, m) the inputs carried along the graph; mean squared length 1 again."""
@@ -99,7 +107,7 @@ class Neighbourhood:
         found[self.anchors] = moved
         for start in range(0, len(self.others), ROWS):
             rows = slice(start, start + ROWS)
-            crowd = moved[self.nearest_anchors[rows]].mean(1)
+            crowd = np.einsum("nk,nkm->nm", self.shares[rows], moved[self.nearest_anchors[rows]])
             found[self.others[rows]] = np.float32(share) * crowd + np.float32(1 - share) * inputs[self.others[rows]]
         found /= np.sqrt(max(float(np.einsum("nm,nm->", found, found)) / len(found), 1e-30))
         return np.asarray(found, np.float32)
@@ -120,14 +128,34 @@ def nearest(points: Floats, anchors: Floats, count: int, same: bool = False) -> 
     return found
 
 
-def _graph(neighbours: NDArray[np.int64]) -> "csr_array":
-    """S: symmetric, 1 where either is a neighbour of the other, divided by the root of both degrees."""
+def squared_distances(points: Floats, anchors: Floats, neighbours: NDArray[np.int64]) -> Floats:
+    """(n, count) squared distances of points to the anchors that are their neighbours."""
+    found = np.empty(neighbours.shape, np.float32)
+    for start in range(0, len(points), ROWS):
+        rows = slice(start, start + ROWS)
+        found[rows] = ((points[rows, None] - anchors[neighbours[rows]]) ** 2).sum(2)
+    return found
+
+
+def _scale(squared: Floats) -> Floats:
+    """(n,) half the distance to the farthest neighbour."""
+    return np.asarray(np.sqrt(squared.max(1, initial=0.0)) / 2, np.float32)
+
+
+def _closeness(squared: Floats, scale: Floats, scales: Floats) -> Floats:
+    """(n, count) exp(-squared / (scale scales)): between 0 and 1, and 1 for twins."""
+    both = np.maximum(scale[:, None] * scales, np.maximum(1e-3 * squared, 1e-30))
+    return np.asarray(np.exp(-squared / both), np.float32)
+
+
+def _graph(neighbours: NDArray[np.int64], closeness: Floats) -> "csr_array":
+    """S: symmetric, the closeness of either to the other, divided by the root of both degrees."""
     from scipy.sparse import csr_array, diags_array
 
     n, count = neighbours.shape
     rows = np.repeat(np.arange(n), count)
-    links = csr_array((np.ones(n * count, np.float32), (rows, neighbours.ravel())), shape=(n, n))
+    links = csr_array((closeness.ravel(), (rows, neighbours.ravel())), shape=(n, n))
     both = links.maximum(links.T)
-    degree = np.maximum(np.asarray(both.sum(1)).ravel(), 1.0)
+    degree = np.maximum(np.asarray(both.sum(1)).ravel(), 1e-30)
     root = diags_array((degree**-0.5).astype(np.float32))
     return csr_array(root @ both @ root)

@@ -122,3 +122,14 @@ def test_draws_carry_their_probability():
     batch = Tradition().propose(task, History(60), 3)
     assert batch.probabilities is not None
     np.testing.assert_allclose(batch.probabilities, [1 / 60, 1 / 59, 1 / 58])
+
+
+def test_a_mean_over_classes_has_an_interval_from_six_labels_per_class_on():
+    pool, truth = world(60)
+    task = Task(pool, metric_set(["macro_f1", "balanced_accuracy", "accuracy"], pool))
+    few, enough = (Tradition().estimate(task, sampled(task, truth, n, Tradition())) for n in (17, 18))
+    for one in few[:2]:
+        assert one.interval == "none" and np.isnan([one.low, one.high]).all() and 0 < one.value < 1
+        assert one.note == "no interval: 17 labels for a mean over 3 classes (18 would do)"
+    assert few[2].low < few[2].high
+    assert all(one.interval == "fixed-n" and one.low < one.high for one in enough)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.estimation.averages import too_few_labels
 from altmas.estimation.intervals import normal_quantile, wilson
 from altmas.metrics import Metric
 
@@ -33,6 +34,11 @@ class RandomSample:
     @property
     def volunteered(self) -> int:
         return int(self.exact.sum())
+
+    @property
+    def named(self) -> int:
+        """How many classes the model names."""
+        return int(((self.rows > 0) | (self.exact.sum(1) > 0)).sum())
 
     @cached_property
     def stratified(self) -> bool:
@@ -58,6 +64,8 @@ def interval_of_sample(metric: Metric, sample: RandomSample, confidence: float) 
         return np.nan, np.nan, np.nan, _why_undefined(metric, sample)
     if sample.drawn == sample.rows.sum():
         return value, value, value, "every point is labelled: exact"
+    if why := too_few_labels(metric, sample.drawn + sample.volunteered, sample.named):
+        return value, np.nan, np.nan, why
     if metric.kind in PROPORTIONS:
         low, high = _of_proportion(metric, sample, normal_quantile(confidence))
     else:

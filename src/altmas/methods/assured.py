@@ -28,6 +28,7 @@ from altmas.draws.designs import (
     successive_draws,
 )
 from altmas.errors import MethodError
+from altmas.estimation.averages import MACRO
 from altmas.estimation.diagnostics import diagnose
 from altmas.estimation.estimates import Estimate, Estimates
 from altmas.estimation.estimators import Difference, Linearised, sequential_accuracy
@@ -47,8 +48,6 @@ from altmas.metrics.influence import influence_of
 from altmas.suggest import near
 
 Array = NDArray[Any]
-MACRO = ("macro_precision", "macro_recall", "macro_f1", "balanced_accuracy")
-"""Means over classes: with most classes unseen they rest on the belief alone."""
 PROPOSE, SIMULTANEOUS = 3, 4
 REMEMBERED = 4
 CERTAIN_RATE = 1e9

@@ -1,5 +1,6 @@
 """Tradition (B.1): label a uniform random sample, compute each metric on it."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +41,8 @@ class Tradition:
         sample = sample_of(task, history, metric.members(task.pool), self.calibrate_rows)
         value, low, high, note = interval_of_sample(metric, sample, task.confidence)
         labels = sample.drawn + sample.volunteered
-        return Estimate(metric.name, value, low, high, task.confidence, labels, float(labels), "fixed-n", note)
+        kind = "none" if math.isnan(low) else "fixed-n"
+        return Estimate(metric.name, value, low, high, task.confidence, labels, float(labels), kind, note)
 
 
 def sample_of(task: Task, history: History, members: NDArray[np.bool_] | None, calibrate_rows: bool) -> RandomSample:

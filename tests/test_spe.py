@@ -76,6 +76,8 @@ def test_families_agree_with_scipy():
     s, support = np.array([0.3, 1.0, 4.0]), (0.0, 5.0)
     gamma = FAMILIES["gamma"].log_density(s, np.array(2.0), np.log(1.5), support)
     assert_allclose(gamma, stats.gamma.logpdf(s, (2 / 1.5) ** 2, scale=1.5**2 / 2))
+    point = FAMILIES["gamma"].log_density(s, np.array(2.0), np.array(-400.0), support)
+    assert (point == -np.inf).all()  # no width at all is impossible, and no arithmetic fails over it
     weibull = FAMILIES["weibull"].log_density(s, np.array(2.0), np.log(0.5), support)
     assert_allclose(weibull, stats.weibull_min.logpdf(s, 4.0, scale=2.0))
     cut = FAMILIES["truncated-normal"].log_density(s, np.array(1.0), np.log(2.0), support)

@@ -62,6 +62,10 @@ def _between(low: Any, high: Any, location: Array, log_scale: Array) -> Array:
     return np.asarray(ndtr(np.where(upper, -a, b)) - ndtr(np.where(upper, -b, a)))
 
 
+NARROWEST = 30.0
+"""Log shape of a gamma distribution beyond which it is a single point."""
+
+
 def gamma_log_density(s: Array, location: Array, log_scale: Array, support: Support) -> Array:
     from scipy.special import gammaln
 
@@ -78,10 +82,11 @@ def gamma_distribution(s: Array, location: Array, log_scale: Array, support: Sup
 
 
 def _gamma(s: Array, location: Array, log_scale: Array, support: Support) -> tuple[Array, Array, Array, Array]:
-    possible = location > support[0]
-    mean = np.where(possible, location - support[0], 1.0)
-    variance = np.exp(2 * log_scale)
-    return np.maximum(s - support[0], 1e-12), mean**2 / variance, variance / mean, possible
+    positive = location > support[0]
+    mean = np.where(positive, location - support[0], 1.0)
+    log_shape = 2 * (np.log(mean) - log_scale)
+    shape = np.exp(np.minimum(log_shape, NARROWEST))
+    return np.maximum(s - support[0], 1e-12), shape, mean / shape, positive & (log_shape < NARROWEST)
 
 
 def weibull_log_density(s: Array, location: Array, log_scale: Array, support: Support) -> Array:

@@ -15,6 +15,7 @@ from benchmarks.label_value import BUDGETS, RESULTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "evidence.md"
 FIGURE = RESULTS / "label_value.png"
+HELD_OUT = RESULTS / "label_value_held_out.csv"
 NOMINAL, LEAST, GIVEN_AWAY = 0.95, 0.93, 0.985
 FAR = 20
 """Limits beyond this need a classifier trained on every label of the pool: a few hundred labels cannot stand for it."""
@@ -156,6 +157,26 @@ def others_table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def held_out_table(_rows: list[Row]) -> str:
+    """Pools on which nothing was tuned: label value and coverage."""
+    lines = [
+        "| pool | track | accuracy | n = 100 | n = 200 | n = 400 | limit | classes, n = 400 | coverage: mean, least |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    cells = chosen(rows_of(HELD_OUT), method="assured")
+    for pool, track in dict.fromkeys((row["pool"], row["track"]) for row in cells):
+        mine = chosen(cells, pool=pool, track=track)
+        alone = [chosen(mine, aim="accuracy", metric="accuracy", labels=float(n))[0] for n in BUDGETS]
+        classes = chosen(mine, metric="per_class", labels=400.0)[0]
+        covered = [row["coverage"] for row in mine if row["metric"] != "accuracy + per_class"]
+        covered = [one for one in covered if isinstance(one, float) and not math.isnan(one)]
+        lines.append(
+            f"| {pool} | {track} | {alone[0]['truth']:.4f} | {' | '.join(_worth(row) for row in alone)} "
+            f"| {alone[0]['limit']:.2f} | {_worth(classes)} | {sum(covered) / len(covered):.3f}, {min(covered):.2f} |"
+        )
+    return "\n".join(lines)
+
+
 def _worth(row: Row) -> str:
     if row["label_value"] != row["label_value"]:
         return "–"
@@ -174,6 +195,7 @@ TABLES = {
     "losing": losing_table,
     "together": together_table,
     "others": others_table,
+    "held out": held_out_table,
 }
 
 

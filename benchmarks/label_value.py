@@ -31,7 +31,7 @@ from altmas.methods import METHODS, Method, Task  # noqa: E402
 from altmas.metrics import Metric, metric_set, truth_values  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
-from benchmarks.data import NAMES, DataMissing, NamedPool, load  # noqa: E402
+from benchmarks.data import HELD_OUT, NAMES, DataMissing, NamedPool, load  # noqa: E402
 from benchmarks.learnable_limit import learnable_limit  # noqa: E402
 
 Array = NDArray[Any]
@@ -308,16 +308,18 @@ def main() -> None:
     parser.add_argument("--methods", default="tradition,assured", help="comma-separated; altmas and bald are slow")
     parser.add_argument("--quick", action="store_true", help="few repeats, minutes")
     parser.add_argument("--repeats", type=int, help="runs of each method, in place of the usual numbers")
+    parser.add_argument("--held-out", action="store_true", help="the pools on which nothing was tuned, in place of all")
     parser.add_argument("--summary", action="store_true", help="only rewrite the tables")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    names = [name for name in given.pools.split(",") if available(name)]
+    names = [name for name in (HELD_OUT if given.held_out else given.pools.split(",")) if available(name)]
     wanted = cells(names, given.methods.split(","))
     if not given.summary:
         usual = QUICK if given.quick else REPEATS
         run_all(wanted, dict.fromkeys(usual, given.repeats) if given.repeats else usual, given.jobs)
     rows = list(summary(cells(names, list(REPEATS)), limits(names)))
-    write(rows, RESULTS / ("label_value_quick.csv" if given.quick else "label_value.csv"))
+    kind = "_quick" if given.quick else "_held_out" if given.held_out else ""
+    write(rows, RESULTS / f"label_value{kind}.csv")
 
 
 def available(name: str) -> bool:

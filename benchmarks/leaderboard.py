@@ -33,11 +33,11 @@ from benchmarks.label_value import BUDGETS, MANY, RARE, RUNS, TOO_MANY, TRACKS, 
 NETWORKS = ("altmas", "bald", "batchbald", "ase", "xwed")
 SCORELESS = ("tradition", "trust", *NETWORKS)
 """Methods that look at no scores: their runs on hard labels stand in both tracks."""
-REPEATS = {"tradition": 1000, "trust": 100, "assured": 10, "katariya": 20, "spe": 10} | dict.fromkeys(NETWORKS, 3)
+REPEATS = {"tradition": 1000, "trust": 100, "katariya": 20, "spe": 10} | dict.fromkeys(NETWORKS, 5)
 """Runs of each method; those that are not named cost little and get USUAL."""
 USUAL = 40
 LARGE, LARGE_SHARE = 20_000, 0.5
-"""On pools of this size methods get this share of their runs, but for `tradition` and `assured`; the networks one."""
+"""On pools of this size methods get this share of their runs, but for `tradition` and `assured`."""
 BATCH = {"tradition": 100, "trust": 100, "assured": 10, "ppi": 100, "spe": 100, "katariya": 25}
 BATCH |= dict.fromkeys(NETWORKS, 50)
 """Labels told between two proposals where that is not STEP; methods whose draws follow no label take large ones."""
@@ -132,7 +132,7 @@ def repeats_of(cell: Cell, quick: bool) -> int:
     """How many runs a cell gets."""
     full = REPEATS.get(cell.method, USUAL)
     if cell.method not in ("tradition", "assured") and len(known(cell.pool)) >= LARGE:
-        full = 1 if cell.method in NETWORKS else int(full * LARGE_SHARE)
+        full = int(full * LARGE_SHARE)
     if quick:
         return min(full, 0 if cell.method in NETWORKS else 200 if cell.method == "tradition" else 4)
     return full

@@ -236,6 +236,14 @@ def test_the_real_pool_has_its_published_size_and_accuracy(name):
     assert len(named.pool()) == n
 
 
+@pytest.mark.parametrize(("name", "n", "accuracy"), [("digits-tree", 1297, 0.65), ("fashion-bayes", 10_000, 0.67)])
+def test_held_out_pools_are_predicted_by_models_that_did_not_see_them(name, n, accuracy):
+    assert name in data.HELD_OUT and name not in data.NAMES
+    named = loaded(name)
+    assert len(named) == n and named.accuracy == pytest.approx(accuracy, abs=0.02)
+    assert (named.scores.argmax(1) == named.predictions).all()
+
+
 def test_employment_can_be_sliced_by_year_sex_and_race():
     named = loaded("employment-ma")
     assert sorted(named.slices) == ["RAC1P", "SEX", "year"]

@@ -219,7 +219,7 @@ def test_bounds_between_ranks_are_as_narrow_as_worked():
 )
 def test_adaptive_ranks_are_as_many_and_as_exact_as_worked(n, seed, ranks, factor):
     """C.5: 10, 12, 13 ranks at eps .1, within a factor 1.051, 1.048, 1.046 of p; the bound sqrt(1.1) holds up to local
-    non-monotonicity. The notes do not give their rankings: these are the first seeds of drawn ones with both numbers."""
+    non-monotonicity. The notes do not give their rankings: these are the first seeds of such with both numbers."""
     valid = np.random.default_rng(seed).random(n) < falling(n)
     p = np.cumsum(valid) / np.arange(1, n + 1)
     known = adaptive_ranks(lambda rank: float(p[rank - 1]), n, 100, 0.1)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from altmas.errors import MethodError, MetricError
+from altmas.estimation.diagnostics import ALARM
 from altmas.estimation.estimates import Estimate, Estimates
 from altmas.estimation.weighted import has_probabilities, sample_of, weighted_interval
 from altmas.frames import plain
@@ -100,12 +101,12 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
     checkable = has_probabilities(history) and len(history.labels) < len(session.pool)
     sample = sample_of(session.pool, history, session.method) if checkable else None
     for metric, one in zip(session.task.metrics, estimates, strict=True):
-        check = (math.nan, math.nan, math.nan)
+        check = alarm = (math.nan, math.nan, math.nan)
         if sample is not None:
             check = weighted_interval(session.pool, history, metric, one.confidence, sample)
+            alarm = weighted_interval(session.pool, history, metric, math.erf(ALARM / math.sqrt(2)), sample)
         gain = one.effective_labels / one.labels if one.labels else math.nan
-        low, high = (one.value, one.value) if math.isnan(one.low) else (one.low, one.high)
-        apart = check[2] < low or check[1] > high
+        apart = one.value < alarm[1] or one.value > alarm[2]
         rows.append(
             asdict(one)
             | {"meaning": meaning(metric, session.pool), "verdict": asdict(verdict_of(one, metric, session.plan))}

@@ -64,19 +64,16 @@ def cell_of(pool: str, track: str, metric: str, method: str) -> Cell:
 
 @cache
 def runs_of(cell: Cell) -> dict[str, list[Row]]:
-    """{metric: rows} of a cell's finished runs; those of the label-value benchmark while `assured` has too few."""
+    """{metric: rows} of a cell's finished runs."""
     found: dict[str, list[Row]] = {}
-    rows = [] if (cell.method, cell.ask) in LENT else rows_of(cell)
-    if cell.method == OWN and len({row["repeat"] for row in rows}) < LEAST_RUNS:
-        rows = lent_rows(cell)
-    for row in rows:
+    for row in lent_rows(cell) if (cell.method, cell.ask) in LENT else rows_of(cell):
         found.setdefault(row["metric"], []).append(row)
     return found
 
 
 def lent_rows(cell: Cell) -> list[Row]:
     """The rows of the label-value benchmark's runs for an ask, whose metrics are among those of the aim there."""
-    aim = LENT.get((cell.method, cell.ask), "several")
+    aim = LENT[cell.method, cell.ask]
     pool, wanted = pool_in(cell.pool, cell.track), asks(known(cell.pool))[cell.ask]
     metrics = lending.metrics_of(cell.pool, pool, aim)
     truth = truth_values(pool, known(cell.pool).truth, metrics)

@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from altmas import Pool
 from altmas.estimation.estimates import Estimate
 from altmas.labels.plan import Plan
 from altmas.metrics import metric_set, table_of
+from altmas.report import content
 from altmas.report.content import label_counts
 from altmas.report.html import script_json
 from altmas.report.sensitivity import corrected, worst
@@ -202,6 +204,22 @@ def test_a_session_without_labels_has_a_report_too(tmp_path):
 def test_a_fully_labelled_session_is_exact(tmp_path):
     session = make_session(labels=400)
     assert "exactly" in str(session.report())
+
+
+@pytest.mark.parametrize(("errors", "told"), [(2.5, False), (3.5, True)])
+def test_a_cross_check_that_is_three_standard_errors_away_is_told(tmp_path, monkeypatch, errors, told):
+    session = make_session(labels=40)
+    values = {one.metric: one.value for one in session.estimate()}
+
+    def far_off(_pool, _history, metric, confidence, _sample):
+        centre, half = values[metric.name] - 0.1 * errors, 0.1 * NormalDist().inv_cdf((1 + confidence) / 2)
+        return centre, centre - half, centre + half
+
+    monkeypatch.setattr(content, "weighted_interval", far_off)
+    session.report(tmp_path / "far.html")
+    checks = [one["check"]["apart"] for one in json.loads((tmp_path / "far.json").read_text("utf-8"))["metrics"]]
+    assert checks == [told, told]
+    assert ("does not agree with the" in (tmp_path / "far.html").read_text("utf-8")) is told
 
 
 def test_a_path_that_ends_in_json_writes_that_alone(tmp_path):

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.data.pool import Pool
-from benchmarks.idx import FASHION_MNIST, MNIST, DataDamaged, DataMissing, cache_folder, data_folder, load_split
+from benchmarks.held_out import HELD_OUT_ARRAYS
+from benchmarks.idx import MNIST, DataDamaged, DataMissing, cache_folder, data_folder, load_split, pixels_of
 
 __all__ = [
     "HELD_OUT",
@@ -117,63 +118,12 @@ def mnist_model(name: str, download: bool) -> NamedPool:
 def digits(name: str, arrays: Arrays, download: bool) -> NamedPool:
     """These predictions on the test images of MNIST: pixels in [0, 1] as features, rows in the published order."""
     images, labels = load_split(MNIST, "test", download=download)
-    pixels = images.reshape(len(images), -1).astype(np.float32) / 255
-    return named_pool(name, arrays | {"X": pixels, "y": labels}, DIGITS)
+    return named_pool(name, arrays | {"X": pixels_of(images), "y": labels}, DIGITS)
 
 
-# ---------------------------------------------------------------- pools that nothing was tuned on
-
-
-def garments(make: Callable[[], Any]) -> Callable[[str, bool], NamedPool]:
-    """FashionMNIST's test images, predicted by a classifier of the first TRAINING of its training images."""
-
-    def loader(name: str, download: bool) -> NamedPool:
-        train, test = (load_split(FASHION_MNIST, split, download=download) for split in ("train", "test"))
-        pixels = [images.reshape(len(images), -1).astype(np.float32) / 255 for images in (train.images, test.images)]
-        scores = fitted_scores(name, make, pixels[0][:TRAINING], train.labels[:TRAINING], pixels[1])
-        return named_pool(name, {"X": pixels[1], "y": test.labels, "a": scores.argmax(1), "scores": scores}, DIGITS)
-
-    return loader
-
-
-def small_digits(name: str, _download: bool) -> NamedPool:
-    """The 8 x 8 digits that come with scikit-learn, all but the first 500, predicted by a tree trained on those."""
-    from sklearn.datasets import load_digits
-
-    x, y = load_digits(return_X_y=True)
-    scores = fitted_scores(name, tree, x[:500], y[:500], x[500:])
-    return named_pool(name, {"X": x[500:], "y": y[500:], "a": scores.argmax(1), "scores": scores}, DIGITS)
-
-
-TRAINING: Final = 5_000
-_scores: dict[str, NDArray[np.float64]] = {}
-
-
-def fitted_scores(name: str, make: Callable[[], Any], x: Any, y: Any, others: Any) -> NDArray[np.float64]:
-    """(n, C) probabilities of a classifier for the other points; it is trained once in a process."""
-    if name not in _scores:
-        _scores[name] = np.asarray(make().fit(x, y).predict_proba(others), np.float64)
-    return _scores[name]
-
-
-def logistic() -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=0.1, max_iter=2000)
-
-
-def naive_bayes() -> Any:
-    """Its scores are 0 or 1 nearly everywhere, and often wrong."""
-    from sklearn.naive_bayes import GaussianNB
-
-    return GaussianNB(var_smoothing=1e-3)
-
-
-def tree() -> Any:
-    """Its scores are shares in leaves of at least five."""
-    from sklearn.tree import DecisionTreeClassifier
-
-    return DecisionTreeClassifier(min_samples_leaf=5, random_state=0)
+def held_out(name: str, download: bool) -> NamedPool:
+    """A pool on which nothing was tuned."""
+    return named_pool(name, HELD_OUT_ARRAYS[name](download), DIGITS)
 
 
 def named_pool(
@@ -225,7 +175,7 @@ def read_npz(file: Path, remedy: str, *needed: str) -> Arrays:
     return arrays
 
 
-LOADERS: Final[dict[str, Callable[[str, bool], NamedPool]]] = {
+LOADERS: dict[str, Callable[[str, bool], NamedPool]] = {
     "20news": with_class_names,
     "abt-buy-svm": two_class(["no match", "match"]),
     "employment-ma": employment,
@@ -238,10 +188,6 @@ LOADERS: Final[dict[str, Callable[[str, bool], NamedPool]]] = {
     "mnist-99": mnist_model,
     "mnist-70": mnist_model,
     "mnist-12": mnist_model,
-    "fashion-logistic": garments(logistic),
-    "fashion-bayes": garments(naive_bayes),
-    "digits-tree": small_digits,
 }
-HELD_OUT: Final = ("fashion-logistic", "fashion-bayes", "digits-tree")
-"""Pools on which nothing was tuned."""
-NAMES: Final = tuple(name for name in LOADERS if name not in HELD_OUT)
+NAMES, HELD_OUT = tuple(LOADERS), tuple(HELD_OUT_ARRAYS)
+LOADERS |= dict.fromkeys(HELD_OUT, held_out)

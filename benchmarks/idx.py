@@ -232,3 +232,8 @@ def read_idx(path: Path) -> Pixels:
             f"{path} has {len(raw) - start} elements where its header promises {expected} {shape}; nothing was loaded"
         )
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
+
+
+def pixels_of(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """(N, rows * columns) pixels in [0, 1]."""
+    return images.reshape(len(images), -1).astype(np.float32) / np.float32(255)

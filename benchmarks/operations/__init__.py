@@ -1,0 +1,1 @@
+"""What operating altmas costs and keeps: speed, crashes, load, and numbers that must not move."""

@@ -1,0 +1,54 @@
+"""Session files that version 0.1 wrote before the packages were moved: they open and say what they said."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import altmas
+
+FOLDER = Path(__file__).parent / "data" / "sessions-0.1"
+FILES = sorted(path.stem for path in FOLDER.glob("*.altmas"))
+SAME_ESTIMATES = ("tradition", "altmas", "callables")
+"""Files whose method estimates as it did then; `assured` may learn to do better from the same labels."""
+
+
+def opened(name: str, tmp_path: Path) -> altmas.Session:
+    """The file, copied: a session logs its estimates."""
+    path = tmp_path / f"{name}.altmas"
+    path.write_bytes((FOLDER / f"{name}.altmas").read_bytes())
+    return altmas.Session.open(path)
+
+
+def test_there_are_files_of_several_methods():
+    assert {"assured", "tradition", "altmas", "callables"} <= set(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_earlier_file_replays_to_the_same_draws_and_labels(name, tmp_path):
+    then = json.loads((FOLDER / f"{name}.json").read_text())
+    with opened(name, tmp_path) as session:
+        history = session.history
+        assert history.drawn.tolist() == then["drawn"]
+        assert {str(row): code for row, code in history.labels.items()} == then["labels"]
+        assert {str(row): why for row, why in history.skipped.items()} == then["skipped"]
+        assert session.status().digest == then["digest"]
+        assert [one.metric for one in session.estimate()] == [one["metric"] for one in then["estimates"]]
+
+
+@pytest.mark.parametrize("name", SAME_ESTIMATES)
+def test_an_earlier_file_gives_the_same_estimates(name, tmp_path):
+    then = json.loads((FOLDER / f"{name}.json").read_text())["estimates"]
+    with opened(name, tmp_path) as session:
+        now = session.estimate().to_dict()["estimates"]
+    for one, earlier in zip(now, then, strict=True):
+        for key in ("value", "low", "high"):
+            assert one[key] == pytest.approx(earlier[key], abs=1e-6, nan_ok=True) or one[key] is earlier[key] is None
+
+
+def test_an_earlier_session_goes_on(tmp_path):
+    with opened("assured", tmp_path) as session:
+        before = len(session.history.labels)
+        for query in session.ask(5):
+            session.tell(query.id, "cat")
+        assert len(session.history.labels) > before

@@ -1,0 +1,163 @@
+"""Imports point one way: a module may import from its own package and from what stands before it in ORDER."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+
+ORDER = (
+    "errors",
+    "suggest",
+    "compute",
+    "progress",
+    "frames",
+    "data",
+    "beliefs",
+    "metrics",
+    "draws",
+    "labels",
+    "estimation",
+    "surrogates",
+    "methods",
+    "stopping",
+    "snapshot",
+    "session",
+    "compare",
+    "claims",
+    "simulate",
+    "planning",
+    "tuning",
+    "scenarios",
+    "confidence",
+    "interop",
+    "report",
+    "trackers",
+    "web",
+    "doctor",
+    "demo",
+    "cli",
+    "__main__",
+    "",
+)
+"""Packages and modules of altmas, each allowed to import what stands before it; "" is altmas itself."""
+
+OFFENDERS: set[tuple[str, str]] = {
+    ("beliefs.augmentation", "surrogates"),
+    ("beliefs.further", "surrogates"),
+    ("beliefs.posterior", "metrics"),
+    ("beliefs.proxy", "labels.history"),
+    ("beliefs.proxy", "metrics"),
+    ("beliefs.proxy", "metrics.influence"),
+    ("cli.app", ""),
+    ("draws.ranking", "estimation.weighted_sample"),
+    ("draws.ranking", "labels.history"),
+    ("draws.replacement", "estimation.weighted_sample"),
+    ("draws.replacement", "labels.history"),
+    ("draws.strata", "estimation.weighted_sample"),
+    ("draws.strata", "labels.history"),
+    ("interop.label_studio", "web.images"),
+    ("labels.plan", "methods"),
+    ("labels.ready_queue", "methods"),
+    ("report", "web.images"),
+    ("report", "web.items"),
+    ("report.content", "web.items"),
+    ("session", ""),
+    ("session", "compare"),
+    ("session", "interop"),
+    ("session", "report"),
+    ("session", "trackers"),
+    ("session", "web"),
+}
+"""(module, what it imports) that point the wrong way; to be emptied, never filled."""
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """{dotted name without "altmas.": file}; altmas itself is ""."""
+    found = {}
+    for path in sorted((SOURCE / "altmas").rglob("*.py")):
+        parts = path.relative_to(SOURCE / "altmas").with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(path: Path) -> Iterator[str]:
+    """What a file imports from altmas, wherever in it; what only the type checker sees is left out."""
+    known = modules()
+
+    def walk(node: ast.AST) -> Iterator[str]:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole.partition(".")[2] in known else str(node.module)
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child)
+
+    for name in walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if name.split(".")[0] == "altmas":
+            yield name.partition(".")[2]
+
+
+def entry(module: str) -> str:
+    """The longest name in ORDER that the module is or lies in."""
+    parts = module.split(".")
+    names = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    return next((name for name in names if name in ORDER), "" if module == "" else f"{module} is not in ORDER")
+
+
+def upward() -> set[tuple[str, str]]:
+    """(module, import) that point the wrong way."""
+    found = set()
+    for module, path in modules().items():
+        mine = entry(module)
+        for other in imports(path):
+            theirs = entry(other)
+            if theirs != mine and ORDER.index(theirs) > ORDER.index(mine):
+                found.add((module, other))
+    return found
+
+
+def module_graph() -> dict[str, set[str]]:
+    return {module: set(imports(path)) - {module} for module, path in modules().items()}
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """The nodes that lie on or lead only to cycles; empty if the graph has none."""
+    left = {node: set(others) & set(graph) for node, others in graph.items()}
+    while free := [node for node, others in left.items() if not others]:
+        left = {node: others - set(free) for node, others in left.items() if node not in free}
+    return sorted(left)
+
+
+def test_every_module_has_a_place_in_the_order():
+    assert {entry(module) for module in modules()} <= set(ORDER)
+
+
+def test_every_place_in_the_order_is_a_module():
+    assert set(ORDER) <= set(modules())
+
+
+def test_imports_point_one_way():
+    assert upward() == OFFENDERS
+
+
+def test_an_upward_import_would_be_found(tmp_path):
+    file = tmp_path / "module.py"
+    file.write_text("def f():\n    from altmas.session import Session\n    import altmas.errors\n")
+    assert list(imports(file)) == ["session", "errors"]
+    file.write_text("if TYPE_CHECKING:\n    from altmas.session import Session\n")
+    assert list(imports(file)) == []
+
+
+@pytest.mark.parametrize("graph, expected", [({"a": {"b"}, "b": set()}, []), ({"a": {"b"}, "b": {"a"}}, ["a", "b"])])
+def test_a_cycle_would_be_found(graph, expected):
+    assert cycle(graph) == expected

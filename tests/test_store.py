@@ -16,7 +16,8 @@ import pytest
 import altmas
 from altmas.errors import FileError, NewerSession, NotASession, SessionExists, StoreFailure
 from altmas.labels import store
-from altmas.labels.store import Entry, LabelStore, pack, unpack
+from altmas.labels.arrays import pack, unpack
+from altmas.labels.store import Entry, LabelStore
 from session_world import create, truth
 
 

@@ -22,6 +22,7 @@ from altmas.data.pool import Name, Pool
 from altmas.errors import NotASession, PlanError, SessionError, StoreFailure
 from altmas.estimation.estimates import Estimates
 from altmas.labels.answers import Answer, annotator_name
+from altmas.labels.arrays import pack
 from altmas.labels.ballots import LEASE_SECONDS, Ballots, Undone
 from altmas.labels.history import History
 from altmas.labels.journal import Journal
@@ -30,7 +31,7 @@ from altmas.labels.opinions import Agreement, Disagreement, agreement, disagreem
 from altmas.labels.plan import Plan
 from altmas.labels.pool_archive import about, archivable, compare, parts_of, stored_pool
 from altmas.labels.ready_queue import ReadyQueue
-from altmas.labels.store import Entry, Event, LabelStore, pack
+from altmas.labels.store import Entry, Event, LabelStore
 from altmas.methods import DEFAULT_METHOD, Method
 from altmas.metrics import MetricLike
 from altmas.progress import progress_bar

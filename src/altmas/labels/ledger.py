@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from altmas.data.pool import Pool
+from altmas.labels.arrays import pack
 from altmas.labels.history import Batch, History
-from altmas.labels.store import Entry, Event, pack
+from altmas.labels.store import Entry, Event
 
 VOTES = ("label", "skip", "unsure")
 UNDOABLE = (*VOTES, "adjudication")

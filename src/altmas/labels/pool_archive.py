@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from altmas.data.items import LazyItems
 from altmas.data.pool import Pool
 from altmas.errors import FileError, NotASession, PoolMismatch, SessionError
-from altmas.labels.store import LabelStore, pack, unpack
+from altmas.labels.arrays import pack, unpack
+from altmas.labels.store import LabelStore
 
 log = logging.getLogger("altmas")
 

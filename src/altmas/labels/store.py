@@ -12,7 +12,6 @@ That journal mode leaves one complete file whenever no write is under way, and w
 """
 
 import hashlib
-import io
 import json
 import os
 import secrets
@@ -26,10 +25,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from altmas.errors import FileError, NewerSession, NotASession, SessionExists, StoreFailure
+from altmas.labels.arrays import unpack
 
 APPLICATION_ID = 0x414C544D  # "ALTM"
 SCHEMA_VERSION = 1
@@ -107,19 +106,6 @@ class Event(Entry):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays stored with the event."""
         return unpack(self.data) if self.data is not None else {}
-
-
-def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Arrays as the bytes of one .npz file; never pickled."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
-def unpack(data: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of `pack`."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
 
 
 COLUMNS = "kind, annotator, point, label, seconds, refers, body, data, seq, at"

@@ -1,5 +1,7 @@
 """The page under load: does a killed server lose labels, and how long is it from a key to the next item?
 
+load     50 annotators at one label a second each for 60 s, three kills (SIGKILL) of the server meanwhile. A vote is
+         timed from the request that was answered to its answer, and once more with the waits for a dead server.
 crash    two annotators at 10 labels a second each for 60 s, as pages do it: every vote is sent again until it is
          acknowledged. The server is killed (SIGKILL) and started again five times meanwhile. Afterwards the file
          must hold every acknowledged label, and no item may have been labelled twice.
@@ -8,6 +10,10 @@ latency  a pool of 100,000 points and a method that fits a classifier on all of 
          annotator's votes, from the request to the answer.
 
     python -m benchmarks.page_load
+    python -m benchmarks.page_load --part load        the rows of the other parts stay as they are
+
+The load of the machine (processes that want to run, averaged over a minute) is written down before each part:
+limits on times are meant for two idle cores.
 """
 
 import argparse
@@ -40,7 +46,10 @@ from altmas.methods import Method, Task, Tradition
 RESULTS = Path(__file__).parent / "results" / "page_load.csv"
 NAMES = ("cat", "dog", "owl")
 RATE = 10.0
-"""Labels per second of each annotator while the server is killed."""
+"""Labels per second of each of two annotators while the server is killed."""
+
+PEOPLE, PEOPLE_RATE, PEOPLE_KILLS, VOTE_LIMIT = 50, 1.0, 3, 500.0
+"""Annotators, labels per second of each, kills of the server, and milliseconds that 95 % of the votes may take."""
 
 PACE = 1.0
 """Seconds between the labels whose delay is measured: faster than anybody looks at an item."""
@@ -135,25 +144,30 @@ class Annotator:
 
     name: str
     base: str
+    rate: float = RATE
     acknowledged: dict[str, tuple[int, int]] = field(default_factory=dict)  # handle -> (seq, label)
     refused: int = 0
     resent: int = 0
     took: list[float] = field(default_factory=list)
+    """Seconds from the request that was answered to its answer."""
+    waited: list[float] = field(default_factory=list)
+    """The same with the waits for a server that was away."""
 
     def work(self, seconds: float) -> None:
-        """Label at RATE; whoever fell behind while the server was away catches up."""
+        """Label at a steady rate; whoever fell behind while the server was away catches up."""
         begun = time.monotonic()
         hand: list[str] = []
         with httpx.Client(base_url=self.base, timeout=5) as client:
-            for number in range(int(seconds * RATE)):
-                time.sleep(max(0.0, begun + number / RATE - time.monotonic()))
+            for number in range(int(seconds * self.rate)):
+                time.sleep(max(0.0, begun + number / self.rate - time.monotonic()))
                 while not hand:
                     hand = self.send(client, "/api/next", {})["hand"] or self.rest()
                 handle, label = hand[0], number % len(NAMES)
                 started = time.monotonic()
-                said = {"item": handle, "label": label, "seconds": 1 / RATE, "have": hand[1:]}
+                said = {"item": handle, "label": label, "seconds": 1 / self.rate, "have": hand[1:]}
                 answer = self.send(client, "/api/vote", said)
-                self.took.append(time.monotonic() - started)
+                self.took.append(self.last)
+                self.waited.append(time.monotonic() - started)
                 if "seq" in answer:
                     self.acknowledged[handle] = (answer["seq"], label)
                 hand = answer.get("hand", hand[1:])
@@ -165,8 +179,10 @@ class Annotator:
     def send(self, client: httpx.Client, path: str, body: dict[str, object]) -> Any:
         """The answer, however often it has to be asked for."""
         while True:
+            begun = time.monotonic()
             try:
                 answer = client.post(path, json={"annotator": self.name, **body})
+                self.last = time.monotonic() - begun
             except httpx.TransportError:
                 self.resent += 1
                 time.sleep(0.05)
@@ -179,11 +195,31 @@ class Annotator:
 
 
 def crash(folder: Path, seconds: float, kills: int, points: int) -> list[Row]:
-    """What was acknowledged and what is in the file after `kills` kills."""
-    path = folder / "crash.altmas"
+    """What two quick annotators were acknowledged and what is in the file after `kills` kills."""
+    return [*killed("crash", folder, seconds, kills, points, people=2, rate=RATE)]
+
+
+def load(folder: Path, seconds: float) -> list[Row]:
+    """The same for many annotators at the pace of people, and how long their votes take."""
+    return [*killed("load", folder, seconds, PEOPLE_KILLS, 20_000, people=PEOPLE, rate=PEOPLE_RATE, limit=VOTE_LIMIT)]
+
+
+def killed(
+    part: str,
+    folder: Path,
+    seconds: float,
+    kills: int,
+    points: int,
+    *,
+    people: int,
+    rate: float,
+    limit: float | None = None,
+) -> Iterator[Row]:
+    yield machine_load(part)
+    path = folder / f"{part}.altmas"
     new_session(path, points, "tradition", 2)
     with serving(path) as server:
-        annotators = [Annotator(name, server.base) for name in ("ana", "ben")]
+        annotators = [Annotator(f"annotator {number}", server.base, rate) for number in range(people)]
         threads = [threading.Thread(target=one.work, args=(seconds,), daemon=True) for one in annotators]
         begun = time.monotonic()
         for thread in threads:
@@ -195,11 +231,18 @@ def crash(folder: Path, seconds: float, kills: int, points: int) -> list[Row]:
         for thread in threads:
             thread.join()
         lasted = time.monotonic() - begun
-    return [Row("crash", "seconds", lasted), Row("crash", "kills", kills), *verdict(path, annotators)]
+    yield Row(part, "annotators", people)
+    yield Row(part, "seconds", lasted)
+    yield Row(part, "kills", kills)
+    yield from verdict(part, path, annotators, limit)
 
 
-def verdict(path: Path, annotators: list[Annotator]) -> Iterator[Row]:
-    with altmas.Session.open(path, read_only=True) as session:
+def machine_load(part: str) -> Row:
+    return Row(part, "load of the machine before", os.getloadavg()[0])
+
+
+def verdict(part: str, path: Path, annotators: list[Annotator], limit: float | None) -> Iterator[Row]:
+    with altmas.Session.open(path) as session:  # for writing: a kill may have left a journal to roll back
         told = {event["seq"]: event for event in session.events() if event["kind"] == "label"}
     acknowledged = [(one.name, *ack) for one in annotators for ack in one.acknowledged.values()]
     lost = [
@@ -208,14 +251,16 @@ def verdict(path: Path, annotators: list[Annotator]) -> Iterator[Row]:
         if seq not in told or (told[seq]["annotator"], told[seq]["label"]) != (name, NAMES[label])
     ]
     twice = len(told) - len({event["point"] for event in told.values()})
-    took = np.concatenate([one.took for one in annotators])
-    yield Row("crash", "labels acknowledged", len(acknowledged))
-    yield Row("crash", "labels in the file", len(told))
-    yield Row("crash", "acknowledged labels lost", len(lost), 0)
-    yield Row("crash", "items labelled twice", twice, 0)
-    yield Row("crash", "requests sent again", sum(one.resent for one in annotators))
-    yield Row("crash", "votes refused", sum(one.refused for one in annotators))
-    yield Row("crash", "vote to answer, ms, median", 1000 * float(np.median(took)))
+    yield Row(part, "labels acknowledged", len(acknowledged))
+    yield Row(part, "labels in the file", len(told))
+    yield Row(part, "acknowledged labels lost", len(lost), 0)
+    yield Row(part, "items labelled twice", twice, 0)
+    yield Row(part, "requests sent again", sum(one.resent for one in annotators))
+    yield Row(part, "votes refused", sum(one.refused for one in annotators))
+    took = [1000 * seconds for one in annotators for seconds in one.took]
+    waited = [1000 * seconds for one in annotators for seconds in one.waited]
+    yield from spread(part, "vote to answer", took, limit)
+    yield from spread(part, "vote to answer with waits for a dead server", waited)
 
 
 # ---------------------------------------------------------------- latency
@@ -237,6 +282,7 @@ new MutationObserver(() => {
 
 def latency(folder: Path, points: int, labels: int, method: str | Method) -> list[Row]:
     """Milliseconds from a key to the next item, and from a vote to its answer, while the method fits."""
+    before = machine_load("latency")
     path = folder / "latency.altmas"
     new_session(path, points, method, 32)
     with serving(path) as server:
@@ -246,19 +292,20 @@ def latency(folder: Path, points: int, labels: int, method: str | Method) -> lis
             votes = answers.result()
     during = [took for took, fitting in keys if fitting]
     return [
+        before,
         Row("latency", "points", points),
-        *spread("key to next item", [took for took, _ in keys], 100.0),
-        *(spread("key to next item during a fit", during, 100.0) if during else ()),
-        *spread("vote to answer", [took for took, _ in votes]),
-        *spread("vote to answer during a fit", [took for took, fitting in votes if fitting] or [math.nan]),
+        *spread("latency", "key to next item", [took for took, _ in keys], 100.0),
+        *(spread("latency", "key to next item during a fit", during, 100.0) if during else ()),
+        *spread("latency", "vote to answer", [took for took, _ in votes]),
+        *spread("latency", "vote to answer during a fit", [took for took, fitting in votes if fitting] or [math.nan]),
     ]
 
 
-def spread(what: str, milliseconds: list[float], limit: float | None = None) -> Iterator[Row]:
-    yield Row("latency", f"{what}, number", len(milliseconds))
+def spread(part: str, what: str, milliseconds: list[float], limit: float | None = None) -> Iterator[Row]:
+    yield Row(part, f"{what}, number", len(milliseconds))
     for share, name in ((50, "median"), (95, "p95"), (100, "largest")):
         value = float(np.percentile(milliseconds, share))
-        yield Row("latency", f"{what}, ms, {name}", value, limit if name == "p95" else None)
+        yield Row(part, f"{what}, ms, {name}", value, limit if name == "p95" else None)
 
 
 def answer_times(server: Server, labels: int) -> list[tuple[float, bool]]:
@@ -348,27 +395,36 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=100_000)
     parser.add_argument("--labels", type=int, default=200)
     parser.add_argument("--method", help="another method than the one that always fits")
-    parser.add_argument("--part", choices=["crash", "latency"], action="append")
+    parser.add_argument("--part", choices=["load", "crash", "latency"], action="append")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as name:
-        if "crash" in (given.part or ["crash"]):
-            rows += crash(Path(name), given.seconds, given.kills, 20_000)
-        if "latency" in (given.part or ["latency"]):
-            rows += latency(Path(name), given.points, given.labels, given.method or always_fitting())
-    given.out.parent.mkdir(exist_ok=True)
-    with given.out.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["part", "what", "value", "limit"])
+    parts: dict[str, Callable[[Path], list[Row]]] = {
+        "load": lambda folder: load(folder, given.seconds),
+        "crash": lambda folder: crash(folder, given.seconds, given.kills, 20_000),
+        "latency": lambda folder: latency(folder, given.points, given.labels, given.method or always_fitting()),
+    }
+    over: list[str] = []
+    for part in given.part or parts:
+        with tempfile.TemporaryDirectory() as name:
+            rows = parts[part](Path(name))
         for row in rows:
-            writer.writerow([row.part, row.what, f"{row.value:.4g}", "" if row.limit is None else f"{row.limit:g}"])
-            print(
-                f"{row.part:8} {row.what:45} {row.value:10.4g}"
-                + (f"  (limit {row.limit:g})" if row.limit is not None else "")
-            )
-    over = [row.what for row in rows if row.limit is not None and row.value > row.limit]
+            limit = f"  (limit {row.limit:g})" if row.limit is not None else ""
+            print(f"{row.part:8} {row.what:60} {row.value:10.4g}{limit}", flush=True)
+        keep(given.out, part, rows)
+        over += [row.what for row in rows if row.limit is not None and row.value > row.limit]
     raise SystemExit(f"over the limit: {', '.join(over)}" if over else 0)
+
+
+def keep(path: Path, part: str, rows: list[Row]) -> None:
+    """Write the rows of one part; those of the other parts stay."""
+    path.parent.mkdir(exist_ok=True)
+    others: list[list[str]] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            others = [cells for cells in list(csv.reader(file))[1:] if cells[0] != part]
+    own = [[row.part, row.what, f"{row.value:.4g}", "" if row.limit is None else f"{row.limit:g}"] for row in rows]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["part", "what", "value", "limit"], *others, *own])
 
 
 if __name__ == "__main__":

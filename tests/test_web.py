@@ -1,11 +1,13 @@
 """The page's answers: what annotators are given, what they say, what the owner sees. In process, without a socket."""
 
 import json
+import sqlite3
 import struct
 import threading
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,9 @@ import numpy as np
 import pytest
 
 import altmas
+from altmas.errors import VoteConflict
 from altmas.methods import Tradition
-from altmas.web.desk import HAND, LOW
+from altmas.web.desk import HAND
 from altmas.web.images import NoImage, image_bytes, pixels_of, png
 from altmas.web.items import folder_of, parts_of
 from altmas.web.keys import COMMANDS, class_keys
@@ -44,10 +47,12 @@ def test_a_page_learns_the_classes_their_keys_and_what_they_mean() -> None:
 def test_items_come_with_what_the_page_lacks_and_are_the_same_until_labelled(page: Page) -> None:
     first = page.next()
     assert len(first["items"]) == len(first["hand"]) == HAND
-    again = page.next(have=tuple(first["hand"][: LOW - 1]))
+    again = page.next(have=tuple(first["hand"][:1]))
     assert again["hand"] == first["hand"]
-    assert [item["handle"] for item in again["items"]] == first["hand"][LOW - 1 :]
-    assert page.next(have=tuple(first["hand"][:LOW]))["items"] == []  # enough for now
+    assert [item["handle"] for item in again["items"]] == first["hand"][1:]
+    assert page.next(have=tuple(first["hand"]))["items"] == []
+    voted = page.vote(first["hand"][0], have=first["hand"][1:]).json()
+    assert voted["hand"][:-1] == first["hand"][1:] and [item["handle"] for item in voted["items"]] == voted["hand"][-1:]
 
 
 def test_two_annotators_never_have_the_same_item(page: Page) -> None:
@@ -259,7 +264,7 @@ def test_what_cannot_be_meant_is_refused_in_a_sentence(page: Page, body: dict[st
 
 
 def test_an_abandoned_item_goes_to_the_next_and_the_late_vote_is_refused() -> None:
-    with paged(create(pool=pool(6), budget=6), lease=0.3) as page:
+    with paged(create(pool=pool(HAND), budget=HAND), lease=0.3) as page:
         held = page.handles("ana")
         assert page.handles("ben") == []
         eventually(lambda: page.handles("ben") != [])
@@ -362,7 +367,7 @@ class Broken(Tradition):
 def test_labelling_never_waits_for_a_fit() -> None:
     with paged(create(budget=60, method=Slow())) as page:
         took, refitting = [], []
-        for _ in range(14):
+        for _ in range(FIRST - HAND):
             handle = page.handles()[0]
             begun = time.monotonic()
             assert page.vote(handle, 1).status_code == 200
@@ -374,7 +379,7 @@ def test_labelling_never_waits_for_a_fit() -> None:
 
 def test_a_method_that_fails_is_told_and_what_is_ready_can_be_labelled() -> None:
     with paged(create(budget=60, method=Broken())) as page:
-        for _ in range(22):
+        for _ in range(FIRST):
             assert page.vote(page.handles()[0], 1).status_code == 200
         eventually(lambda: "no luck" in page.next()["header"]["supply"]["problem"])
 
@@ -391,6 +396,45 @@ def test_the_supply_grows_with_the_pace_and_the_length_of_a_fit() -> None:
     assert supply.marks() == (READY + 20, 2 * READY + 40)
     supply._fit_seconds = 1000.0
     assert supply.marks() == (MOST - READY, MOST)
+
+
+def test_votes_that_wait_for_the_disk_share_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty people label while the disk is busy: one write for all, each acknowledged after it, refusals apart."""
+    names = [f"person {number}" for number in range(20)]
+    with paged(create(tmp_path / "s.altmas", pool=pool(200), budget=150)) as page:
+        desk, store = page.app.state.desk, page.session._journal.store
+        page.session.prefetch(HAND * len(names))
+        hands = {name: desk.hand(name, ())["hand"] for name in names}
+        page.app.state.supply.stop()
+        commits, real, answers = [], store.transaction, {}
+
+        @contextmanager
+        def slow() -> Iterator[None]:
+            with real():
+                yield
+            commits.append(len(answers))
+            time.sleep(0.3)  # with the lock still held, as while a disk syncs
+
+        monkeypatch.setattr(store, "transaction", slow)
+
+        def label(name: str) -> None:
+            handle = hands["person 1" if name == "person 7" else name][0]  # somebody else's item: a refusal of its own
+            said = {"kind": "label", "label": 0, "reason": "", "seconds": None, "revises": None}
+            try:
+                answers[name] = desk.vote(name, handle, **said)["seq"]
+            except VoteConflict as refusal:
+                answers[name] = str(refusal)
+
+        threads = [threading.Thread(target=label, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(commits) <= 3
+        assert "nothing was recorded" in str(answers.pop("person 7"))
+        with closing(sqlite3.connect(tmp_path / "s.altmas")) as file:
+            rows = file.execute("SELECT seq, annotator FROM events WHERE kind = 'label'").fetchall()
+        assert {annotator: seq for seq, annotator in rows} == answers and len(rows) == 19
 
 
 def test_votes_from_many_threads_are_each_recorded_once() -> None:
@@ -487,7 +531,8 @@ def test_images_are_found_beside_the_table_and_sent_by_what_they_are(tmp_path: P
     given = altmas.Pool.from_table(tmp_path / "table.csv", prediction="guess", id="id", show="picture")
     assert folder_of(given) == tmp_path
     with paged(create(pool=given, budget=4)) as page:
-        found = {page.id_of(one["handle"]): page.get(f"/api/image/{one['handle']}/0") for one in page.next()["items"]}
+        items = page.items("ana", "ben")
+        found = {page.id_of(one["handle"]): page.get(f"/api/image/{one['handle']}/0") for one in items}
     assert found["r0"].status_code == found["r3"].status_code == 200
     assert found["r0"].headers["content-type"] == "image/png"
     assert "sandbox" in found["r0"].headers["content-security-policy"]

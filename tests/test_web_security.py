@@ -293,7 +293,7 @@ def test_files_that_are_no_images_are_never_sent_whatever_they_are_called(tmp_pa
     (tmp_path / "t.csv").write_text("guess,picture\n" + rows)
     given = altmas.Pool.from_table(tmp_path / "t.csv", prediction="guess", show="picture")
     with paged(create(pool=given, budget=5)) as page:
-        items_shown = page.next()["items"]
+        items_shown = page.items("ana", "ben")
         assert len(items_shown) == 5
         for item in items_shown:
             answer = page.get(f"/api/image/{item['handle']}/0")

@@ -60,6 +60,10 @@ class Page:
     def handles(self, annotator: str = "ana") -> list[str]:
         return list(self.next(annotator)["hand"])
 
+    def items(self, *annotators: str) -> list[dict[str, Any]]:
+        """What these people are shown, together more than one of them holds."""
+        return [item for name in annotators for item in self.next(name)["items"]]
+
     def id_of(self, handle: str) -> Any:
         return self.session.pool.ids[self.app.state.desk.row(handle)]
 

@@ -268,6 +268,24 @@ class Session:
         """
         return self._ballots.cast_once(Answer(id, label, kind, annotator, seconds, reason), revises)
 
+    def vote_and_ask(
+        self,
+        id: object,
+        label: object,
+        annotator: str,
+        n: int,
+        lease: float = LEASE_SECONDS,
+        *,
+        kind: str = "label",
+        reason: str = "",
+        seconds: float | None = None,
+        revises: int | None = None,
+    ) -> tuple[Event, list[Query]]:
+        """`vote`, and the next n points that are ready for this annotator (`ask` with draw=False), in one write."""
+        answer = Answer(id, label, kind, annotator, seconds, reason)
+        event, rows = self._ballots.cast_and_take(answer, revises, n, lease)
+        return event, [self._query(row) for row in rows]
+
     def undo(self, annotator: str | None = None, *, seq: int | None = None) -> Undone | None:
         """Take back the last label, skip or ruling (of that annotator); what it was, or None if there is nothing.
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from altmas.data.pool import Name, Pool
-from altmas.errors import SessionError, VoteConflict
+from altmas.errors import PlanError, SessionError, VoteConflict
 from altmas.labels.answers import Answer, annotator_name
-from altmas.labels.journal import Journal
+from altmas.labels.journal import Compose, Journal
 from altmas.labels.ledger import Ledger, text
 from altmas.labels.opinions import check_turn, repeated, wants_two
 from altmas.labels.plan import Plan
@@ -48,6 +48,21 @@ class Ballots:
 
     def cast_once(self, answer: Answer, revises: int | None) -> Event:
         """The event of an answer, recorded once however often it is sent; VoteConflict if it is not its turn."""
+        compose, said = self._once(answer, revises)
+        return [*self.journal.write(compose), *said][0]
+
+    def cast_and_take(self, answer: Answer, revises: int | None, n: int, lease: float) -> tuple[Event, list[int]]:
+        """The same, and the next n rows for this annotator, in one transaction."""
+        compose, said = self._once(answer, revises)
+        name = annotator_name(answer.annotator)
+        if name is None:
+            raise PlanError("items can be leased to a named annotator only; nothing was recorded")
+        leased, rows = self.queue.leasing(n, name, lease)
+        events, _ = self.journal.write_each(compose, leased)
+        return [*events, *said][0], rows
+
+    def _once(self, answer: Answer, revises: int | None) -> tuple[Compose, list[Event]]:
+        """What writes an answer unless it stands already; then the list holds the event that does."""
         entry, row = answer.entry(self.pool), self.pool.index(answer.id)
         two = wants_two(self.pool.ids[row], self.plan.seed, self.plan.double_share)
         said: list[Event] = []
@@ -57,12 +72,12 @@ class Ballots:
             if same is not None:
                 said.append(same)
                 return []
-            holder = self.queue.holders().get(row)
+            holder = self.journal.store.holder(str(entry.point), time.time())
             check_turn(ledger, row, entry.annotator, holder=holder, revises=revises, two=two)
             self.journal.store.release(entry.annotator, entry.point)
             return [entry]
 
-        return [*self.journal.write(compose), *said][0]
+        return compose, said
 
     def take_back(self, name: str | None, seq: int | None) -> Undone | None:
         """What was taken back: the last answer or ruling (of that annotator), who then holds the point again."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from altmas.errors import MethodError
 from altmas.labels.history import Batch, History
-from altmas.labels.journal import Journal
+from altmas.labels.journal import Compose, Journal
 from altmas.labels.ledger import Ledger, draw_entry
 from altmas.labels.opinions import second_opinions
 from altmas.labels.plan import Plan
@@ -27,14 +27,16 @@ class ReadyQueue:
         self.journal, self.plan, self.task = journal, plan, task
         self._thinking = threading.Lock()  # one proposal at a time
         self._id_of = task.pool.ids
+        self._rows: dict[str, int] = {}
 
     def take(self, n: int, name: str | None, lease: float, draw: bool = True) -> list[int]:
         """Up to n rows for this annotator, new ones drawn where too few wait; leased if the annotator has a name."""
         while True:
             with self.journal.lock:
                 rows = self._ready(n, name)
-                if len(rows) >= n or not draw or self._room(self.journal.read()) == 0:
-                    return rows if name is None else self._leased(n, name, lease)
+                enough = len(rows) >= n or not draw or self._room(self.journal.read()) == 0
+            if enough:
+                return rows if name is None or self._holds(rows, name, lease) else self._leased(n, name, lease)
             if not self._draw(n - len(rows)):
                 n = len(rows)
 
@@ -46,7 +48,13 @@ class ReadyQueue:
     def holders(self) -> dict[int, str]:
         """{row: annotator} of the leases in force."""
         leases = self.journal.store.leases(time.time())
-        return {self.task.pool.index(point): holder for point, (holder, _) in leases.items()}
+        return {self._row_of(point): holder for point, (holder, _) in leases.items()}
+
+    def _row_of(self, point: str) -> int:
+        """The row of a leased point, looked up once."""
+        if point not in self._rows:
+            self._rows[point] = self.task.pool.index(point)
+        return self._rows[point]
 
     def budget(self) -> int:
         """How many labels there may be in all."""
@@ -69,16 +77,29 @@ class ReadyQueue:
                 rows = [row for row, voter in voters.items() if voter != name and row not in elsewhere] + rows
             return _held_first(rows, held, n)
 
+    def _holds(self, rows: list[int], name: str, lease: float) -> bool:
+        """Whether the annotator holds all these rows for at least half a lease: spares most renewals their write."""
+        now = time.time()
+        until = {point: end for point, (holder, end) in self.journal.store.leases(now).items() if holder == name}
+        return all(until.get(str(self._id_of[row]), 0.0) >= now + lease / 2 for row in rows)
+
     def _leased(self, n: int, name: str, lease: float) -> list[int]:
         """The rows that are ready, leased in one transaction with the look at who holds them."""
-        with self.journal.store.transaction():
-            rows = self._ready(n, name)
-            now, store = time.time(), self.journal.store
-            points = [str(self._id_of[row]) for row in rows]
-            until = {point: end for point, (holder, end) in store.leases(now).items() if holder == name}
-            if any(until.get(point, 0.0) < now + lease / 2 for point in points):  # spares most renewals their write
-                store.lease(points, name, now + lease)
+        compose, rows = self.leasing(n, name, lease)
+        self.journal.write(compose)
         return rows
+
+    def leasing(self, n: int, name: str, lease: float) -> tuple[Compose, list[int]]:
+        """What leases up to n ready rows to an annotator, to be written; then the list holds them."""
+        rows: list[int] = []
+
+        def compose(ledger: Ledger) -> list[Entry]:
+            rows[:] = self._ready(n, name)
+            if not self._holds(rows, name, lease):
+                self.journal.store.lease([str(self._id_of[row]) for row in rows], name, time.time() + lease)
+            return []
+
+        return compose, rows
 
     # ------------------------------------------------------------ new draws
 

@@ -214,6 +214,21 @@ class LabelStore:
                 raise
             self._last = self._tip
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Writes inside are undone together if something is raised; inside a `transaction`, which goes on."""
+        tip = self._tip
+        self._connection.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            self._tip = tip
+            if self._connection.in_transaction:  # SQLite ends the whole transaction by itself when the disk is full
+                self._connection.execute("ROLLBACK TO part")
+                self._connection.execute("RELEASE part")
+            raise
+        self._connection.execute("RELEASE part")
+
     def append(self, entries: Iterable[Entry]) -> list[Event]:
         """The entries as written; inside a `transaction`, with every earlier event read."""
         return [self._append(entry) for entry in entries]
@@ -236,6 +251,13 @@ class LabelStore:
         with self.lock, _said(self.path, "nothing was recorded"):
             rows = self._connection.execute("SELECT point, annotator, until FROM leases WHERE until > ?", (now,))
             return {point: (annotator, until) for point, annotator, until in rows}
+
+    def holder(self, point: str, now: float) -> str | None:
+        """Who holds the lease on a point, if anybody."""
+        query = "SELECT annotator FROM leases WHERE point = ? AND until > ?"
+        with self.lock, _said(self.path, "nothing was recorded"):
+            row = self._connection.execute(query, (point, now)).fetchone()
+            return None if row is None else str(row[0])
 
     def lease(self, points: Iterable[str], annotator: str, until: float) -> None:
         """Give or renew leases; inside a `transaction`."""

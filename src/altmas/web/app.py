@@ -140,7 +140,7 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
 
     @app.post("/api/vote")
     def vote(said: Voted) -> dict[str, Any]:
-        event = desk.vote(
+        return desk.vote(
             said.annotator,
             said.item,
             kind=said.kind,
@@ -148,8 +148,8 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
             reason=said.reason,
             seconds=said.seconds,
             revises=said.revises,
+            have=said.have,
         )
-        return {"seq": event.seq, "saved_at": event.at} | desk.after_vote(said.annotator, said.have)
 
     @app.post("/api/undo")
     def undo(said: TakenBack) -> dict[str, Any]:

@@ -3,7 +3,7 @@ a file name, an id or another person's vote, except `reveal`, which is written d
 
 import math
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -13,16 +13,15 @@ from typing import Any
 from altmas.data.pool import Name
 from altmas.errors import UnknownLabel
 from altmas.labels.store import Event
-from altmas.session import LEASE_SECONDS, Session
+from altmas.session import LEASE_SECONDS, Query, Session
 from altmas.web.items import Handles, image_of, parts_of
 from altmas.web.keys import class_keys
 from altmas.web.supply import Supply
 
-HAND = 8
-"""Items that a page holds: the one on the screen and the next ones, already loaded."""
+HAND = 3
+"""Items that a page holds: the one on the screen and two that are loaded already, so that a key shows the next at once.
 
-LOW = 4
-"""A page that holds fewer gets a whole hand again: one write for several leases, not one after each label."""
+The fewer, the more labels each choice knows; the second one covers a label that is still on its way to the disk."""
 
 HEADER_SECONDS = 0.2
 
@@ -68,26 +67,24 @@ class Desk:
 
     def hand(self, annotator: str, have: Collection[str]) -> dict[str, Any]:
         """The items of this annotator that their page does not `have` yet, and how things stand."""
+        mine = self.session.ask(HAND, annotator, self.lease, draw=False)
+        return self._handed(annotator, mine, have) | {"header": self.header(annotator)}
+
+    def _handed(self, annotator: str, mine: Sequence[Query], have: Collection[str]) -> dict[str, Any]:
         self._seen[annotator] = time.monotonic()
-        wanted = HAND if len(have) < LOW else min(len(have), HAND)
-        mine = self.session.ask(wanted, annotator, self.lease, draw=False)
-        if len(mine) < LOW:
+        if len(mine) < HAND:
             self.supply.wake()
         handles = {query.index: self.handles.of(query.index) for query in mine}
         fresh = [self.item(row) for row, handle in handles.items() if handle not in have]
-        why = "" if mine else self._why_nothing()
-        return {"items": fresh, "hand": list(handles.values()), "nothing": why, "header": self.header(annotator)}
+        return {"items": fresh, "hand": list(handles.values()), "nothing": "" if mine else self._why_nothing()}
 
-    def after_vote(self, annotator: str, have: Collection[str]) -> dict[str, Any]:
-        """What a page gets with an acknowledgement: new items if it runs low, and now and then how things stand.
-
-        Whoever labels ten items a second waits for the disk alone, and is told of the rest five times a second.
-        """
+    def _header_now_and_then(self, annotator: str) -> dict[str, Any] | None:
+        """How things stand, five times a second: whoever labels quicker waits for the disk alone."""
         now, told = time.monotonic(), self._told.get(annotator, -math.inf)
-        if len(have) < LOW or now - told >= HEADER_SECONDS:
-            self._told[annotator] = now
-            return self.hand(annotator, have)
-        return {"items": [], "hand": list(have), "nothing": "", "header": None}
+        if now - told < HEADER_SECONDS:
+            return None
+        self._told[annotator] = now
+        return self.header(annotator)
 
     def item(self, row: int) -> dict[str, Any]:
         """An item as the page gets it."""
@@ -133,12 +130,13 @@ class Desk:
 
     def _why_nothing(self) -> str:
         """Why an annotator has no item: "done", "others" have the rest, or "wait" for the next draw."""
-        status, history = self.session.status(), self.session.history
-        budget = status.points if status.budget is None else status.budget
-        if status.labels < budget and (self.supply.state().refitting or history.open.any()):
-            if budget - status.labels - status.outstanding > 0:
-                return "wait"
-        return "others" if status.labels < budget and status.outstanding else "done"
+        history, budget = self.session.history, self.session.plan.budget
+        left = (history.n_points if budget is None else budget) - len(history.labels)
+        answered = history.labels.keys() | history.skipped.keys()
+        outstanding = len(set(history.drawn.tolist()) - answered)
+        if left > outstanding and (self.supply.state(history).refitting or history.open.any()):
+            return "wait"
+        return "others" if left > 0 and outstanding else "done"
 
     # ------------------------------------------------------------ what is said
 
@@ -152,13 +150,20 @@ class Desk:
         reason: str,
         seconds: float | None,
         revises: int | None,
-    ) -> Event:
-        """The event of a label, a skip or an "unsure": on disk when this returns, and once only."""
+        have: Collection[str] = (),
+    ) -> dict[str, Any]:
+        """The acknowledgement of a label, a skip or an "unsure", on disk and once only, with the items that come next.
+
+        `have` are the items that the page holds besides.
+        """
         id = self.session.pool.ids[self.row(handle)]
         name = self.class_name(label) if kind == "label" else None
-        event = self.session.vote(id, name, annotator, kind=kind, reason=reason, seconds=seconds, revises=revises)
+        event, mine = self.session.vote_and_ask(
+            id, name, annotator, HAND, self.lease, kind=kind, reason=reason, seconds=seconds, revises=revises
+        )
         self.supply.told()
-        return event
+        told = {"seq": event.seq, "saved_at": event.at} | self._handed(annotator, mine, have)
+        return told | {"header": self._header_now_and_then(annotator)}
 
     def class_name(self, code: int | None) -> Name:
         """The class with that code; UnknownLabel if there is none."""

@@ -14,13 +14,13 @@ from altmas.web.threads import background
 
 log = logging.getLogger("altmas")
 
-READY = 10
+READY = 5
 """Points that wait for whoever comes next, besides those that people have on their screens."""
 
-FIRST = 3 * READY
+FIRST = 4 * READY
 """Drawn before the first label: there is nothing to learn from yet, and how long a fit takes is not known."""
 
-MOST = 200
+MOST = 100
 """More than this is never drawn ahead: the later a point is chosen, the more its choice knows."""
 
 PACE_SECONDS = 30.0

@@ -18,11 +18,10 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from altmas.beliefs.belief import lead
-from altmas.beliefs.description import describe
-from altmas.beliefs.imitation import best_ridge, left_out
-from altmas.beliefs.space import Neighbourhood, coordinates, median_distance, random_features
 from altmas.data.pool import Pool
+from altmas.methods.assured.belief import lead
+from altmas.methods.assured.space import Neighbourhood, coordinates, median_distance, random_features
+from altmas.methods.assured.views import best_ridge, describe, left_out
 
 Array = NDArray[Any]
 FOLDS = 5

@@ -3,7 +3,7 @@
 import numpy as np
 
 import altmas
-from altmas.beliefs.belief import Belief
+from altmas.belief import Belief
 from altmas.labels.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured

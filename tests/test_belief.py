@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from altmas.beliefs.belief import FOLDS, Belief, belief_of, folds_of, label_surrogate, lead
-from altmas.beliefs.calibration import class_rates, combination, logistic_fit, pooled
-from altmas.beliefs.description import describe, without_own
+from altmas.belief import Belief
+from altmas.methods.assured.belief import FOLDS, belief_of, folds_of, label_surrogate, lead
+from altmas.methods.assured.logistic import class_rates, combination, logistic_fit, pooled
+from altmas.methods.assured.views import describe, without_own
 from altmas.metrics import metric_set, table_of
 from altmas.metrics.influence import influence_of
 from assured_world import belief, world

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from altmas.draws.designs import (
+from altmas.methods.assured.design import (
     LEVELS,
     STEEP,
     UNIFORM,
@@ -15,8 +15,8 @@ from altmas.draws.designs import (
     odds_levels,
     pilot_sizes,
     rates_of,
-    successive_draws,
 )
+from altmas.methods.draws import successive_draws
 
 
 def test_successive_draws_have_the_chances_of_their_rates():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from altmas.estimation.diagnostics import diagnose
 from altmas.labels.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured, estimator_of, exposure_of
+from altmas.methods.assured.diagnostics import diagnose
 from altmas.metrics import metric_set
 from altmas.simulate import label_until
 from assured_world import constant_belief, world, wrong_belief

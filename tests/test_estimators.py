@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from altmas.draws.designs import inclusion_of, successive_draws
-from altmas.estimation.estimators import Difference, positive
 from altmas.labels.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured
+from altmas.methods.assured.design import inclusion_of
+from altmas.methods.assured.estimator import Difference
+from altmas.methods.draws import successive_draws
 from altmas.metrics import metric_set, table_of, truth_values
+from altmas.metrics.formulas import positive
 from altmas.simulate import label_until
 from assured_world import belief, constant_belief, runs, shuffled_belief, world, wrong_belief
 

@@ -16,6 +16,7 @@ ORDER = (
     "progress",
     "frames",
     "data",
+    "belief",
     "beliefs",
     "metrics",
     "draws",
@@ -47,12 +48,14 @@ ORDER = (
 
 OFFENDERS: set[tuple[str, str]] = {
     ("beliefs.augmentation", "surrogates"),
-    ("beliefs.further", "surrogates"),
     ("beliefs.posterior", "metrics"),
     ("beliefs.proxy", "labels.history"),
+    ("beliefs.proxy", "methods.assured.belief"),
+    ("beliefs.proxy", "methods.assured.views"),
     ("beliefs.proxy", "metrics"),
     ("beliefs.proxy", "metrics.influence"),
     ("cli.app", ""),
+    ("draws.hashing", "methods.assured.logistic"),
     ("draws.ranking", "estimation.weighted_sample"),
     ("draws.ranking", "labels.history"),
     ("draws.replacement", "estimation.weighted_sample"),

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.beliefs import imitation, space
-from altmas.beliefs.belief import label_surrogate
-from altmas.beliefs.description import describe
-from altmas.beliefs.imitation import best_ridge, left_out, softened
-from altmas.beliefs.space import Neighbourhood, coordinates, median_distance, nearest, random_features
+from altmas.methods.assured import space, views
+from altmas.methods.assured.belief import label_surrogate
+from altmas.methods.assured.space import Neighbourhood, coordinates, median_distance, nearest, random_features
+from altmas.methods.assured.views import best_ridge, describe, left_out, softened
 
 
 def crowds(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -106,7 +105,7 @@ def test_each_row_is_predicted_without_itself():
         gram = with_constant[rest].T @ with_constant[rest] + 0.3 * np.eye(7)
         slopes = np.linalg.solve(gram, with_constant[rest].T @ targets[rest])
         np.testing.assert_allclose(found[row], with_constant[row] @ slopes, atol=1e-8)
-    errors = {ridge: ((left_out(inputs, targets, ridge) - targets) ** 2).mean() for ridge in imitation.RIDGES}
+    errors = {ridge: ((left_out(inputs, targets, ridge) - targets) ** 2).mean() for ridge in views.RIDGES}
     assert best_ridge(inputs, targets) == (min(errors, key=errors.get), pytest.approx(min(errors.values())))
 
 

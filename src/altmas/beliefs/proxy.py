@@ -11,10 +11,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.beliefs.belief import Belief, belief_of, folds_of
-from altmas.beliefs.description import describe, without_own
+from altmas.belief import Belief
 from altmas.data.pool import Pool
 from altmas.labels.history import History
+from altmas.methods.assured.belief import belief_of, folds_of
+from altmas.methods.assured.views import describe, without_own
 from altmas.metrics import Metric
 from altmas.metrics.influence import Influence
 

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.beliefs.calibration import logistic_fit, sigmoid
 from altmas.data.pool import Pool
+from altmas.methods.assured.logistic import logistic_fit, sigmoid
 
 Array = NDArray[Any]
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from altmas.data.pool import Pool
 from altmas.estimation.averages import too_few_labels
 from altmas.estimation.estimates import Estimate, Estimates
-from altmas.estimation.estimators import positive
 from altmas.estimation.intervals import bounded_interval, normal_quantile, student_quantile
 from altmas.labels.history import History
 from altmas.metrics import Metric, table_of
+from altmas.metrics.formulas import positive
 
 if TYPE_CHECKING:
     from altmas.methods.protocol import Task

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.beliefs.belief import Belief
+from altmas.belief import Belief
 from altmas.beliefs.proxy import phi_moments, proxy_of, remembered
 from altmas.estimation.estimates import Estimates
-from altmas.estimation.estimators import positive
 from altmas.estimation.weighted_sample import Solution, effective_sample_size, estimates_of, trials_of, volunteered_mask
 from altmas.labels.history import Batch, History
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
+from altmas.metrics.formulas import positive
 
 Array = NDArray[Any]
 PROPOSE = 17

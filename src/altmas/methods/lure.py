@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.beliefs.proxy import proxy_of
-from altmas.draws.designs import successive_draws
 from altmas.estimation.estimates import Estimates
-from altmas.estimation.estimators import positive
 from altmas.estimation.weighted import Draws, draws_of
 from altmas.estimation.weighted_sample import Solution, effective_sample_size, estimates_of, gamma_reach, trials_of
 from altmas.labels.history import Batch, History
+from altmas.methods.draws import successive_draws
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
+from altmas.metrics.formulas import positive
 
 Array = NDArray[Any]
 PROPOSE = 15

@@ -17,10 +17,10 @@ from altmas.beliefs.posterior import Posterior, mean_over_draws
 from altmas.data.features import Features
 from altmas.data.pool import Pool
 from altmas.draws.acquisition import LABEL_MODES, Belief, believe
-from altmas.draws.designs import uniform_draws
 from altmas.errors import MethodError, PlanError
 from altmas.estimation.estimates import Estimate, Estimates
 from altmas.labels.history import Batch, History
+from altmas.methods.draws import uniform_draws
 from altmas.methods.protocol import Task
 from altmas.metrics import Metric, table_of
 from altmas.suggest import near

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.draws.designs import uniform_draws
 from altmas.estimation.estimates import Estimate, Estimates
 from altmas.estimation.random_sample import RandomSample, interval_of_sample
 from altmas.labels.history import Batch, History
+from altmas.methods.draws import uniform_draws
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric, table_of
 

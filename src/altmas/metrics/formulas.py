@@ -225,3 +225,11 @@ def cost(name: str, matrix: ArrayLike, n_classes: int) -> Metric:
     if weights.shape != (n_classes, n_classes) or not np.isfinite(weights).all():
         raise MetricError(f"metric {name!r}: the cost matrix has shape {weights.shape}; {expected}")
     return _linear(name, weights, bounds=(float(weights.min()), float(weights.max())), kind="cost")
+
+
+def positive(table: Array) -> Array:
+    """The table with negative cells at 0 and the row sums kept: where gradients are taken, not the estimate itself."""
+    cut = np.maximum(table, 0.0)
+    sums = cut.sum(1, keepdims=True)
+    wanted = np.maximum(table.sum(1, keepdims=True), 0.0)
+    return np.asarray(np.where(sums > 0, cut * wanted / np.maximum(sums, 1e-300), cut))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.beliefs.belief import Belief
+from altmas.belief import Belief
 from altmas.metrics import Metric
 
 Array = NDArray[Any]

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from altmas.errors import MethodError, MetricError
-from altmas.estimation.diagnostics import ALARM
 from altmas.estimation.estimates import Estimate, Estimates
 from altmas.estimation.weighted import has_probabilities, sample_of, weighted_interval
 from altmas.frames import plain
 from altmas.labels.history import History
 from altmas.methods import Task
+from altmas.methods.assured.diagnostics import ALARM
 from altmas.metrics import Metric
 from altmas.metrics.formulas import confusion
 from altmas.report.assumptions import assumptions_of

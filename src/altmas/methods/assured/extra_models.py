@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.beliefs.description import Description
 from altmas.data.features import Features
 from altmas.data.pool import Pool
+from altmas.methods.assured.views import Description
 
 Array = NDArray[Any]
 Answer = Callable[[Pool, Description, Array, Array, Array, Array], Array | None]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.estimation.estimators import Difference
+from altmas.methods.assured.estimator import Difference
 
 Array = NDArray[Any]
 

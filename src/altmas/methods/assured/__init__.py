@@ -10,28 +10,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.beliefs.belief import Belief, belief_of, folds_of
-from altmas.beliefs.description import describe
-from altmas.beliefs.further import FURTHER
+from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
 from altmas.data.pool import Pool
-from altmas.draws.designs import (
-    LEVELS,
-    batch_scale,
-    earned_sizes,
-    even,
-    inclusion_of,
-    levels_of,
-    odds_levels,
-    pilot_sizes,
-    rates_of,
-    successive_draws,
-)
 from altmas.errors import MethodError
 from altmas.estimation.averages import MACRO
-from altmas.estimation.diagnostics import diagnose
 from altmas.estimation.estimates import Estimate, Estimates
-from altmas.estimation.estimators import Difference, Linearised, sequential_accuracy
 from altmas.estimation.intervals import (
     anytime_quantile,
     bounded_interval,
@@ -42,6 +26,23 @@ from altmas.estimation.intervals import (
     student_quantile,
 )
 from altmas.labels.history import Batch, History
+from altmas.methods.assured.belief import belief_of, folds_of
+from altmas.methods.assured.design import (
+    LEVELS,
+    batch_scale,
+    earned_sizes,
+    even,
+    inclusion_of,
+    levels_of,
+    odds_levels,
+    pilot_sizes,
+    rates_of,
+)
+from altmas.methods.assured.diagnostics import diagnose
+from altmas.methods.assured.estimator import Difference, Linearised, sequential_accuracy
+from altmas.methods.assured.extra_models import FURTHER
+from altmas.methods.assured.views import describe
+from altmas.methods.draws import successive_draws
 from altmas.methods.protocol import Needs, Task
 from altmas.metrics import Metric
 from altmas.metrics.influence import influence_of

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.beliefs.belief import Belief
-from altmas.draws.designs import level_odds
+from altmas.belief import Belief
 from altmas.labels.history import History
+from altmas.methods.assured.design import level_odds
 from altmas.metrics import Metric, table_of
+from altmas.metrics.formulas import positive
 from altmas.metrics.influence import influence_of
 
 Array = NDArray[Any]
@@ -134,14 +135,6 @@ class Difference:
             classes=len(self.base),
             labelled=float(metric.of_table(self.known_table)),
         )
-
-
-def positive(table: Array) -> Array:
-    """The table with negative cells at 0 and the row sums kept: where gradients are taken, not the estimate itself."""
-    cut = np.maximum(table, 0.0)
-    sums = cut.sum(1, keepdims=True)
-    wanted = np.maximum(table.sum(1, keepdims=True), 0.0)
-    return np.asarray(np.where(sums > 0, cut * wanted / np.maximum(sums, 1e-300), cut))
 
 
 @dataclass(frozen=True)

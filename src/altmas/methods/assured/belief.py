@@ -7,16 +7,16 @@ f[i, c] ~ P(y_i = c):   f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[gr
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.beliefs.calibration import Block, class_rates, combination, logistic_answers, pooled
-from altmas.beliefs.description import Description, without_own
-from altmas.beliefs.further import FURTHER
+from altmas.belief import Belief
 from altmas.data.pool import Pool
+from altmas.methods.assured.extra_models import FURTHER
+from altmas.methods.assured.logistic import Block, class_rates, combination, logistic_answers, pooled
+from altmas.methods.assured.views import Description, without_own
 
 Array = NDArray[Any]
 
@@ -29,58 +29,6 @@ UNSEEN = 1.0
 """Errors that are taken as seen of a class of average frequency: one that has shown none may still be missed."""
 ONE_HOT_CLASSES = 30
 """Up to this many classes each gets its own coefficient; beyond, only its share of right answers."""
-
-
-@dataclass(frozen=True)
-class Belief:
-    """agree (N,) P(the model is right); rivals (G, C) distributions over the other classes; group (N,) rows of rivals.
-
-    shares  how much each candidate answer counted, by name, for people
-    """
-
-    predictions: Array
-    agree: Array
-    rivals: Array
-    group: Array
-    shares: dict[str, float]
-
-    def rows(self, points: Array) -> Array:
-        """(len(points), C) the believed distributions themselves."""
-        full = (1 - self.agree[points])[:, None] * self.rivals[self.group[points]]
-        full[np.arange(len(points)), self.predictions[points]] = self.agree[points]
-        return np.asarray(full)
-
-    def table(self, inside: Array | None = None) -> Array:
-        """(C, C) expected table of the points in the mask `inside` (all by default)."""
-        n_classes = self.rivals.shape[1]
-        kept = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
-        wrong = np.bincount(self.group, (1 - self.agree) * kept, len(self.rivals))
-        table = np.zeros((n_classes, n_classes))
-        spread = wrong[self._order][:, None] * self.rivals[self._order]
-        table[self._row_classes] = np.add.reduceat(spread, self._starts, axis=0)
-        table[np.diag_indices(n_classes)] += np.bincount(self.predictions, self.agree * kept, n_classes)
-        return table
-
-    @cached_property
-    def predicted_of_group(self) -> Array:
-        """(G,) the predicted class that all points of a group share; -1 for a group without points."""
-        owner = np.full(len(self.rivals), -1, np.int64)
-        owner[self.group] = self.predictions
-        return owner
-
-    @cached_property
-    def _order(self) -> Array:
-        used = np.flatnonzero(self.predicted_of_group >= 0)
-        return used[np.argsort(self.predicted_of_group[used], kind="stable")]
-
-    @cached_property
-    def _starts(self) -> Array:
-        owner = self.predicted_of_group[self._order]
-        return np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
-
-    @cached_property
-    def _row_classes(self) -> Array:
-        return self.predicted_of_group[self._order][self._starts]
 
 
 def folds_of(n_points: int, seed: int, count: int = FOLDS) -> Array:

@@ -1,0 +1,66 @@
+"""Belief: what is thought of each label that nobody has told.
+
+N points, C classes, f[i, c] ~ P(y_i = c):
+    f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[group_i, c]   for c != a_i, the predicted class.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Belief:
+    """agree (N,) P(the model is right); rivals (G, C) distributions over the other classes; group (N,) rows of rivals.
+
+    shares  how much each candidate answer counted, by name, for people
+    """
+
+    predictions: Array
+    agree: Array
+    rivals: Array
+    group: Array
+    shares: dict[str, float]
+
+    def rows(self, points: Array) -> Array:
+        """(len(points), C) the believed distributions themselves."""
+        full = (1 - self.agree[points])[:, None] * self.rivals[self.group[points]]
+        full[np.arange(len(points)), self.predictions[points]] = self.agree[points]
+        return np.asarray(full)
+
+    def table(self, inside: Array | None = None) -> Array:
+        """(C, C) expected table of the points in the mask `inside` (all by default)."""
+        n_classes = self.rivals.shape[1]
+        kept = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
+        wrong = np.bincount(self.group, (1 - self.agree) * kept, len(self.rivals))
+        table = np.zeros((n_classes, n_classes))
+        spread = wrong[self._order][:, None] * self.rivals[self._order]
+        table[self._row_classes] = np.add.reduceat(spread, self._starts, axis=0)
+        table[np.diag_indices(n_classes)] += np.bincount(self.predictions, self.agree * kept, n_classes)
+        return table
+
+    @cached_property
+    def predicted_of_group(self) -> Array:
+        """(G,) the predicted class that all points of a group share; -1 for a group without points."""
+        owner = np.full(len(self.rivals), -1, np.int64)
+        owner[self.group] = self.predictions
+        return owner
+
+    @cached_property
+    def _order(self) -> Array:
+        used = np.flatnonzero(self.predicted_of_group >= 0)
+        return used[np.argsort(self.predicted_of_group[used], kind="stable")]
+
+    @cached_property
+    def _starts(self) -> Array:
+        owner = self.predicted_of_group[self._order]
+        return np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+
+    @cached_property
+    def _row_classes(self) -> Array:
+        return self.predicted_of_group[self._order][self._starts]

@@ -16,6 +16,7 @@ ORDER = (
     "progress",
     "frames",
     "data",
+    "outputs",
     "belief",
     "beliefs",
     "metrics",

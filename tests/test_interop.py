@@ -3,8 +3,8 @@
 import csv
 import io
 import json
+import os
 import random
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -454,11 +454,11 @@ def test_an_export_leaves_no_half_written_file(answered, tmp_path, monkeypatch):
     export_labels(answered, path)
     before = path.read_bytes()
 
-    def full(self, content):
+    def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(FileError, match="No space left"):
-        export_labels(answered, path)
+        export_labels(answered, path, force=True)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["labels.csv"]

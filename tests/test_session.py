@@ -8,6 +8,7 @@ import pytest
 
 import altmas
 from altmas.errors import (
+    FileError,
     MethodError,
     MetricError,
     PlanError,
@@ -503,5 +504,5 @@ def test_all_events_can_be_exported_as_json_lines(path, tmp_path):
         draw = lines[1]
         assert draw["arrays"]["indices"] == [int(point[1:]) for point in draw["body"]["points"]]
         assert len(draw["arrays"]["probabilities"]) == 3
-        with pytest.raises(StoreFailure, match="cannot be written"):
+        with pytest.raises(FileError, match="cannot be written"):
             session.export_events(tmp_path)

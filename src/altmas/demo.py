@@ -3,6 +3,7 @@
 scikit-learn's digits are split into halves. A small random forest learns on the first; the second is the pool.
 """
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.data.pool import Pool
-from altmas.errors import AltmasError, SessionExists
 from altmas.estimation.estimates import Estimates
 from altmas.methods import DEFAULT_METHOD, METHODS
 from altmas.metrics import truth_values
@@ -57,18 +57,12 @@ def compared_methods() -> list[str]:
     return sorted((name for name in COMPARED if name in METHODS), key=lambda name: name != DEFAULT_METHOD)
 
 
-def demo_session(path: Path, pool: Pool) -> Session:
-    """A new session of the default method; an earlier demonstration in its place is replaced, nothing else is."""
-    if path.exists():
-        try:
-            with Session.open(path, read_only=True) as earlier:
-                same = earlier.plan.fingerprint == pool.fingerprint
-        except AltmasError:
-            same = False
-        if not same:
-            raise SessionExists(f"{path} is there and was not made by the demonstration; give another --output folder")
-        path.unlink()
-    return Session.create(path, pool, metrics=METRICS, budget=BUDGET)
+def free_names(folder: Path) -> tuple[Path, Path]:
+    """(session, report) in the folder, numbered from the second demonstration on: nothing is ever replaced."""
+    names = itertools.chain(["demo"], (f"demo-{number}" for number in itertools.count(2)))
+    taken = {one.name for one in folder.iterdir()}
+    name = next(one for one in names if not taken & {f"{one}.altmas", f"{one}-report.html", f"{one}-report.json"})
+    return folder / f"{name}.altmas", folder / f"{name}-report.html"
 
 
 def run_method(session: Session, truth: NDArray[np.int64], *, progress: bool) -> Outcome:
@@ -89,7 +83,7 @@ def run_demo(path: Path, pool: Pool, truth: NDArray[np.int64], *, progress: bool
     outcomes = []
     for name in compared_methods():
         made = (
-            demo_session(path, pool)
+            Session.create(path, pool, metrics=METRICS, budget=BUDGET)
             if name == DEFAULT_METHOD
             else Session.create(None, pool, metrics=METRICS, method=name, budget=BUDGET)
         )

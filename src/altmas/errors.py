@@ -3,6 +3,7 @@
 AltmasError
 ├── PoolError          (ValueError)        predictions, features, scores, ids, slices that cannot form a pool
 ├── FileError          (ValueError)        a file that is missing, unreadable, truncated or lacks a column
+│   └── OutputExists   (FileExistsError)   writing where a file is already, or where a session or its data are
 ├── UnknownLabel       (ValueError)        a label that is not one of the pool's classes
 ├── UnknownPoint       (KeyError)          an id that is not in the pool
 ├── MetricError        (ValueError)        a metric that does not exist or cannot be defined on this pool
@@ -31,6 +32,10 @@ class PoolError(AltmasError, ValueError):
 
 class FileError(AltmasError, ValueError):
     """A file that is missing, unreadable, truncated, of the wrong kind or lacks a column."""
+
+
+class OutputExists(FileError, FileExistsError):
+    """Writing where a file is already (force=True replaces it), or where a session or its data are (nothing does)."""
 
 
 class UnknownLabel(AltmasError, ValueError):

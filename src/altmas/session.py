@@ -34,6 +34,7 @@ from altmas.labels.ready_queue import ReadyQueue
 from altmas.labels.store import Entry, Event, LabelStore
 from altmas.methods import DEFAULT_METHOD, Method
 from altmas.metrics import MetricLike
+from altmas.outputs import kept_by, write_whole
 from altmas.progress import progress_bar
 from altmas.snapshot import Snapshot, Status, status_of
 from altmas.stopping import Decision
@@ -417,13 +418,10 @@ class Session:
         """Every event in order, as plain values."""
         return map(_event_dict, self._journal.store.events())
 
-    def export_events(self, path: str | os.PathLike[str]) -> int:
-        """Write every event as one line of JSON; how many there are."""
+    def export_events(self, path: str | os.PathLike[str], *, force: bool = False) -> int:
+        """Write every event as one line of JSON; how many there are; force replaces a file."""
         lines = [json.dumps(event, ensure_ascii=False) + "\n" for event in self.events()]
-        try:
-            Path(path).write_text("".join(lines), encoding="utf-8")
-        except OSError as cause:
-            raise StoreFailure(f"{path} cannot be written: {cause.strerror}; the session is unchanged") from cause
+        write_whole(path, "".join(lines).encode(), force=force, kept=kept_by(self.pool, self.path))
         return len(lines)
 
     def integrity(self) -> str:
@@ -432,11 +430,16 @@ class Session:
 
     # ------------------------------------------------------------ reports, comparisons, files
 
-    def report(self, path: str | os.PathLike[str] | None = None, *, items: bool = False) -> "Report":
-        """The report as it stands, written as one HTML file with JSON beside it; no item is in it unless asked for."""
+    def report(
+        self, path: str | os.PathLike[str] | None = None, *, items: bool = False, force: bool = False
+    ) -> "Report":
+        """The report as it stands, written as one HTML file with JSON beside it; no item is in it unless asked for.
+
+        OutputExists if a file is there already, unless force.
+        """
         from altmas.report import report_of  # reports, files and trackers need Session: imports point up the tree
 
-        return report_of(self, path, items=items)
+        return report_of(self, path, items=items, force=force)
 
     def compare(
         self, predictions: ArrayLike | Mapping[Any, Any], metrics: Iterable[MetricLike] | None = None
@@ -447,18 +450,29 @@ class Session:
         return compare(self, predictions, metrics)
 
     def export(
-        self, path: str | os.PathLike[str], n: int, format: str | None = None, *, blind: bool = True
+        self,
+        path: str | os.PathLike[str],
+        n: int,
+        format: str | None = None,
+        *,
+        blind: bool = True,
+        force: bool = False,
     ) -> "ExportResult":
-        """Write the next n points to label as CSV, JSONL, Parquet or Label Studio tasks."""
+        """Write the next n points to label as CSV, JSONL, Parquet or Label Studio tasks.
+
+        OutputExists if the file is there already, unless force; then nothing is drawn.
+        """
         from altmas.interop import export_items
 
-        return export_items(self, path, n, format, blind=blind)
+        return export_items(self, path, n, format, blind=blind, force=force)
 
-    def export_labels(self, path: str | os.PathLike[str], format: str | None = None) -> "ExportResult":
-        """Write every label, skip and ruling that holds now as CSV, JSONL or Parquet."""
+    def export_labels(
+        self, path: str | os.PathLike[str], format: str | None = None, *, force: bool = False
+    ) -> "ExportResult":
+        """Write every label, skip and ruling that holds now as CSV, JSONL or Parquet; force replaces a file."""
         from altmas.interop import export_labels
 
-        return export_labels(self, path, format)
+        return export_labels(self, path, format, force=force)
 
     def import_labels(self, path: str | os.PathLike[str], format: str | None = None) -> "ImportResult":
         """Record the labels of a file, all or none: CSV, JSONL, Parquet, Label Studio's JSON or JSON_MIN."""

@@ -18,6 +18,7 @@ from altmas.frames import frame_of
 from altmas.labels.history import History
 from altmas.methods import Method, Task, check, method_named
 from altmas.metrics import MetricLike, metric_set, truth_values
+from altmas.outputs import NOTHING, Kept, kept_by, writable, write_whole
 from altmas.progress import progress_bar
 
 Row = dict[str, Any]
@@ -90,7 +91,7 @@ def simulate(
     for method in chosen:
         check(method, pool, task.metrics)
     cells = [(method, repeat) for repeat in range(repeats) for method in chosen]
-    journal = Journal(results, _settings(task, steps, batch, seed))
+    journal = Journal(results, _settings(task, steps, batch, seed), kept=kept_by(pool))
     waiting = [cell for cell in cells if _key(*cell) not in journal.done]
     run = joblib.delayed(_run)
     jobs = (run(method, task, labels, steps, batch, repeat) for method, repeat in waiting)
@@ -189,15 +190,18 @@ def _settings(task: Task, steps: list[int], batch: int, seed: int) -> Row:
 class Journal:
     """Finished runs by key, kept in a .jsonl file (or only in memory): the settings first, then a line for each run."""
 
-    def __init__(self, path: str | Path | None, settings: Row, what: str = "simulation") -> None:
+    def __init__(
+        self, path: str | Path | None, settings: Row, what: str = "simulation", *, kept: Kept = NOTHING
+    ) -> None:
         self.path, self.what = None if path is None else Path(path), what
         self.done: dict[str, list[Row]] = {}
         if self.path is None:
             return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        writable(self.path, force=True, kept=kept)  # it is only ever added to
         if self.path.exists() and self.path.stat().st_size:
             self._read(settings)
         else:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._write(settings)
 
     def append(self, key: str, rows: list[Row]) -> None:
@@ -212,10 +216,10 @@ class Journal:
 
     def _read(self, settings: Row) -> None:
         assert self.path is not None
-        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
         try:
+            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
             head = json.loads(lines[0])
-        except ValueError as cause:
+        except (ValueError, RecursionError) as cause:
             raise FileError(f"{self.path} is not a {self.what}'s results file; nothing was written to it") from cause
         differing = [name for name, value in settings.items() if not isinstance(head, dict) or head.get(name) != value]
         if differing:
@@ -223,12 +227,15 @@ class Journal:
                 f"{self.path} holds results of another {self.what} (other {', '.join(differing)}); "
                 "give another file, or the same settings to continue"
             )
-        for line in lines[1:]:
+        for number, line in enumerate(lines[1:], 2):
             if line.endswith("\n"):  # a line that was cut short by a crash is run again
-                entry = json.loads(line)
-                self.done[entry["key"]] = entry["rows"]
+                try:
+                    entry = json.loads(line)
+                    self.done[entry["key"]] = entry["rows"]
+                except (ValueError, RecursionError, KeyError, TypeError) as cause:
+                    raise FileError(f"{self.path} is damaged in line {number}; nothing was written to it") from cause
         if lines and not lines[-1].endswith("\n"):
-            self.path.write_text("".join(lines[:-1]), encoding="utf-8")
+            write_whole(self.path, "".join(lines[:-1]).encode(), force=True)
 
 
 # ---------------------------------------------------------------- summary

@@ -20,6 +20,7 @@ from altmas.data.pool import Pool
 from altmas.errors import PlanError, PoolError
 from altmas.methods.altmas import AltMas
 from altmas.methods.network import Network
+from altmas.outputs import kept_by, writable, write_whole
 from altmas.progress import progress_bar
 from altmas.simulate import Journal
 from altmas.surrogates.tuning import FOLDS, GUIDED_TRIALS, RANDOM_TRIALS, RANGES, Tuned, trials
@@ -42,13 +43,14 @@ class Tuning:
         """Options of `AltMas`, `Bald` and the other methods that train a network."""
         return {name: value for name, value in self.best.info().items() if name in RANGES}
 
-    def plot(self, path: str | Path) -> Path:
+    def plot(self, path: str | Path, *, force: bool = False) -> Path:
         """One HTML file that needs nothing else: the loss over the trials and over each option."""
         from plotly.io import to_html
 
         place = Path(path)
         page = to_html(figure(self), include_plotlyjs=True, full_html=True, validate=False)
-        place.write_text(page.replace("<head>", "<head><title>altmas: tuning</title>", 1), encoding="utf-8")
+        titled = page.replace("<head>", "<head><title>altmas: tuning</title>", 1)
+        write_whole(place, titled.encode(), force=force)
         return place
 
     def __str__(self) -> str:
@@ -70,6 +72,7 @@ def tune(
     results: str | Path | None = None,
     plot: str | Path | None = None,
     progress: bool = True,
+    force: bool = False,
 ) -> Tuning:
     """The network's learning rate, epochs and dropout that predict held-out labels best (docs/equations.md A.4).
 
@@ -77,6 +80,7 @@ def tune(
     method   whose other options hold; `AltMas()` by default
     results  a .jsonl file: finished trials are kept there, and the same call goes on from them
     plot     an .html file that shows the trials, written anew after each
+    force    whether a plot that is there already is replaced; one of the trials in `results` is in any case
 
     Raises PlanError, PoolError, UnknownLabel, UnknownPoint before anything runs; FileError for another call's file.
     """
@@ -94,8 +98,14 @@ def tune(
     codes = np.array([pool.code(label) for label in labels.values()], np.int64)
     if len(rows) < FOLDS:
         raise PlanError(f"{len(rows)} labels are too few to tune on; expected at least {FOLDS}; nothing was run")
-    journal = Journal(results, _settings(pool, rows, codes, wanted, random_trials, seed), what="tuning")
+    kept = kept_by(pool)
+    if plot is not None and results is not None and Path(plot).absolute() == Path(results).absolute():
+        raise PlanError(f"results and plot are both {plot}; give two files; nothing was run")
+    journal = Journal(results, _settings(pool, rows, codes, wanted, random_trials, seed), what="tuning", kept=kept)
     known = [journal.done[key][0]["loss"] for key in map(str, range(len(journal.done)))]
+    if plot is not None:
+        force = force or bool(known)
+        writable(plot, force=force, kept=kept)
     x, total, found = Features.of(pool).subset(rows), random_trials + guided_trials, []
     search = trials(
         x,
@@ -114,7 +124,7 @@ def tune(
             if number >= len(known):
                 journal.append(str(number), [one.info()])
             if plot is not None and number >= len(known) - 1:
-                Tuning(tuple(found), random_trials).plot(plot)
+                Tuning(tuple(found), random_trials).plot(plot, force=force or number > 0)
             bar.advance(1)
             bar.say(f"tuning, best loss {min(trial.loss for trial in found):.4f}")
     return Tuning(tuple(found), random_trials)

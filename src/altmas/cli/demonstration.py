@@ -15,17 +15,23 @@ if TYPE_CHECKING:
 @command("demo", START, "altmas demo", "altmas demo --output /tmp/altmas-demo")
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the session and the report are written.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Where the session and the report are written; nothing is replaced.",
+        ),
     ] = Path("."),
 ) -> None:
     """See it work: a model that reads digits, tested with 150 labels by several methods, against the truth.
 
     Real data that come with scikit-learn: no download, no questions, about a minute.
     """
-    from altmas.demo import BUDGET, digits, hits, run_demo, true_values
+    from altmas.demo import BUDGET, digits, free_names, hits, run_demo, true_values
 
     output.mkdir(parents=True, exist_ok=True)
-    session, report = output / "demo.altmas", output / "demo-report.html"
+    session, report = free_names(output)
     with show.working("training the model under test"):
         pool, truth = digits()
     exact = true_values(pool, truth)

@@ -118,7 +118,9 @@ def _login() -> str | None:
 )
 def export(
     session: opt.SessionFile,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What to write; - is the standard output.", show_default=False)
+    ],
     n: Annotated[int, typer.Option("-n", "--next", min=1, help="How many of the next items.")] = 50,
     to: Annotated[
         str | None,
@@ -133,17 +135,23 @@ def export(
     with_predictions: Annotated[
         bool, typer.Option("--with-predictions", help="Not blind: the model's answers too; recorded as revealed.")
     ] = False,
+    force: opt.Force = False,
 ) -> None:
-    """Write the next items as a file for a spreadsheet or Label Studio; or the labels, or the log."""
+    """Write the next items as a file for a spreadsheet or Label Studio; or the labels, or the log.
+
+    A file that is there already is refused before anything is drawn: it may hold labels. --force replaces it.
+    """
     if labels and events:
         raise PlanError("export writes --labels or --events, not both into one file; nothing was written")
+    place = opt.output(file)
     with opened(session) as one, show.working("choosing items"):
         if events:
-            show.say(f"{file}: {one.export_events(file)} events written")
+            said = f"{file}: {one.export_events(place, force=force)} events written"
         elif labels:
-            show.say(str(one.export_labels(file, to)))
+            said = str(one.export_labels(place, to, force=force))
         else:
-            show.say(str(one.export(file, n, to, blind=not with_predictions)))
+            said = str(one.export(place, n, to, blind=not with_predictions, force=force))
+    show.written(said, place)
 
 
 @command("import", LABEL, "altmas import xray.altmas export.json", "altmas import xray.altmas labels.csv")

@@ -39,6 +39,9 @@ def file_formats(incomplete: str) -> list[str]:
 
 SessionFile = Annotated[Path, typer.Argument(metavar="SESSION", help="The session file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace a file that is there; never a session or the data that it reads.")
+]
 Annotator = Annotated[
     str | None, typer.Option("--annotator", "-a", metavar="NAME", help="Who labels.", show_default=False)
 ]
@@ -140,6 +143,13 @@ Targets = Annotated[
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="Level of the intervals.", rich_help_panel=AIM)]
 Seed = Annotated[int, typer.Option("--seed", help="Every random choice follows from it.", rich_help_panel=AIM)]
+
+
+def output(given: Path) -> Path:
+    """Where to write: - is the standard output."""
+    from altmas.outputs import STDOUT
+
+    return STDOUT if str(given) == "-" else given
 
 
 def pool_of(

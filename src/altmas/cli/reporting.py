@@ -16,22 +16,25 @@ def report(
     session: opt.SessionFile,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="By default the session's name with .html; or .json."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="By default the session's name with .html; or .json; or -."
+        ),
     ] = None,
     items: Annotated[
         bool, typer.Option("--items", help="Put the labelled items themselves into it; by default none is.")
     ] = False,
     json: opt.Json = False,
+    force: opt.Force = False,
 ) -> None:
     """Write the report: verdicts, intervals, how items were chosen, who labelled, what it rests on.
 
     One HTML file that needs no other file and no network, and the same as JSON beside it.
     """
-    place = output or session.with_suffix(".html")
+    place = opt.output(output or session.with_suffix(".html"))
     with opened(session) as one, show.working("writing the report"):
-        found = one.report(None if json else place, items=items)
+        found = one.report(None if json else place, items=items, force=force)
     if json:
         typer.echo(found.to_json(), nl=False)
         return
-    show.say(str(found))
+    show.written(str(found), place)
     show.hint(f"written: {place}")

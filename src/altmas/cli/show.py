@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -55,6 +56,13 @@ def counted(n: int, what: str) -> str:
 def say(text: str) -> None:
     """A line on stdout."""
     typer.echo(harmless(text))
+
+
+def written(text: str, place: Path) -> None:
+    """A line about a file: on stdout, unless that is where the file itself went."""
+    from altmas.outputs import is_stream
+
+    hint(text) if is_stream(place) else say(text)
 
 
 def paragraph(text: str) -> None:

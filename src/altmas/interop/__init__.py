@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from altmas.errors import FileError
 from altmas.interop import label_studio, plain
 from altmas.interop.replies import COLUMNS, ImportResult, labelled_rows, news_in
+from altmas.outputs import is_stream, kept_by, writable, write_whole
 from altmas.suggest import listing, near
 
 if TYPE_CHECKING:
@@ -48,41 +49,55 @@ class ExportResult:
 
 
 def export_items(
-    session: "Session", path: str | os.PathLike[str], n: int, format: str | None = None, *, blind: bool = True
+    session: "Session",
+    path: str | os.PathLike[str],
+    n: int,
+    format: str | None = None,
+    *,
+    blind: bool = True,
+    force: bool = False,
 ) -> ExportResult:
     """Write the next n points to label as a file; they stay the same until something is told.
 
     Blind by default: without the model's prediction. With blind=False it is in the file, and a reveal is logged for
-    every point.
+    every point. OutputExists if the file is there already, unless force; then nothing is drawn.
     """
-    place = Path(path)
+    place, kept = Path(path), kept_by(session.pool, session.path)
     kind = format_of(place, format, reading=False)
+    beside = label_studio.config_beside(place) if kind == "label-studio" and not is_stream(place) else None
+    for one in filter(None, (place, beside)):
+        writable(one, force=force, kept=kept)
     queries = session.ask(n)
     rows = [query.index for query in queries]
-    config = None
     if not blind:
         for query in queries:
             session.reveal(query.id)
     if kind == "label-studio":
-        config = label_studio.write_tasks(place, session.pool, rows, session.plan, blind=blind)
+        content, config = label_studio.tasks_and_config(session.pool, rows, session.plan, blind=blind)
+        if beside is not None:
+            write_whole(beside, config, force=force, kept=kept)
     else:
         written, columns = _item_rows(session, rows, blind=blind)
         if kind == "csv":
             written = [
                 {name: value if name == "id" else no_formula(value) for name, value in row.items()} for row in written
             ]
-        plain.write_rows(place, kind, written, columns)
-    return ExportResult(place, kind, len(rows), config)
+        content = plain.content_of(kind, written, columns)
+    write_whole(place, content, force=force, kept=kept)
+    return ExportResult(place, kind, len(rows), beside)
 
 
-def export_labels(session: "Session", path: str | os.PathLike[str], format: str | None = None) -> ExportResult:
+def export_labels(
+    session: "Session", path: str | os.PathLike[str], format: str | None = None, *, force: bool = False
+) -> ExportResult:
     """Write every answer that holds now: who said what about which point, when, and how long it took."""
-    place = Path(path)
+    place, kept = Path(path), kept_by(session.pool, session.path)
     kind = format_of(place, format, reading=False)
     if kind == "label-studio":
         raise FileError(f"labels are exported as csv, jsonl or parquet, not as {kind}; {place} was not written")
+    writable(place, force=force, kept=kept)
     rows = labelled_rows(session)
-    plain.write_rows(place, kind, rows, COLUMNS)
+    write_whole(place, plain.content_of(kind, rows, COLUMNS), force=force, kept=kept)
     return ExportResult(place, kind, len(rows))
 
 

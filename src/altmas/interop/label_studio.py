@@ -15,7 +15,7 @@ import numpy as np
 from altmas.data.naming import is_missing
 from altmas.data.pool import Pool
 from altmas.errors import FileError
-from altmas.interop.plain import parsed, read_text, write_whole
+from altmas.interop.plain import parsed, read_text
 from altmas.interop.replies import Reply, scalar, seconds_of, text
 from altmas.labels.plan import Plan
 from altmas.suggest import listing
@@ -29,14 +29,17 @@ TEXT, IMAGE, ROW = "text", "image", "row"
 # ---------------------------------------------------------------- tasks
 
 
-def write_tasks(path: Path, pool: Pool, rows: Sequence[int], plan: Plan, *, blind: bool) -> Path:
-    """Write the tasks of these points and the labelling config beside them; where the config is."""
+def tasks_and_config(pool: Pool, rows: Sequence[int], plan: Plan, *, blind: bool) -> tuple[bytes, bytes]:
+    """The tasks of these points as JSON, and the labelling config that goes with them."""
     tasks = [task_of(pool, row, blind=blind) for row in rows]
-    write_whole(path, (json.dumps(tasks, ensure_ascii=False, indent=1) + "\n").encode())
-    beside = path.with_name(path.stem + ".config.xml")
     shown = {name for task in tasks for name in task["data"]} - {"altmas_id"}
-    write_whole(beside, labelling_config(pool, sorted(shown), plan).encode())
-    return beside
+    written = json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
+    return written.encode(), labelling_config(pool, sorted(shown), plan).encode()
+
+
+def config_beside(path: Path) -> Path:
+    """Where the labelling config of tasks in that file is written."""
+    return path.with_name(path.stem + ".config.xml")
 
 
 def task_of(pool: Pool, row: int, *, blind: bool = True) -> dict[str, Any]:

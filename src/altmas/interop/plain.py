@@ -34,27 +34,14 @@ def read_replies(path: Path, format: str) -> tuple[list[Reply], int]:
     return [one for one in found if one is not None], sum(one is None for one in found)
 
 
-def write_rows(path: Path, format: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """The rows as a file, replaced as a whole: a reader never sees half of it."""
+def content_of(format: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
+    """The rows as the bytes of a file."""
     if format == "parquet":
-        content = _parquet(rows, columns)
-    elif format == "jsonl":
+        return _parquet(rows, columns)
+    if format == "jsonl":
         lines = (json.dumps({name: row.get(name) for name in columns}, ensure_ascii=False) for row in rows)
-        content = "".join(line + "\n" for line in lines).encode()
-    else:
-        content = _csv(rows, columns)
-    write_whole(path, content)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Put a finished file in its place; FileError if that cannot be done."""
-    draft = path.with_name(f".{path.name}.new")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    except OSError as cause:
-        draft.unlink(missing_ok=True)
-        raise FileError(f"{path} cannot be written: {cause.strerror}") from cause
+        return "".join(line + "\n" for line in lines).encode()
+    return _csv(rows, columns)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from altmas.interop.plain import write_whole
+from altmas.outputs import NOTHING, Kept, is_stream, kept_by, writable, write_whole
 from altmas.report.content import content_of
 from altmas.report.html import fragment, page
 
@@ -22,6 +22,8 @@ class Report:
 
     content: dict[str, Any]
     pictures: dict[str, tuple[bytes, str]] = field(default_factory=dict, repr=False)
+    kept: Kept = field(default=NOTHING, repr=False, compare=False)
+    """What `write` must not write over, whatever it is told."""
 
     def to_html(self) -> str:
         """One page that needs no other file and no network."""
@@ -31,13 +33,18 @@ class Report:
         """The same as JSON."""
         return json.dumps(self.content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page, and the JSON beside it; for a path that ends in .json that alone."""
-        place = Path(path)
-        write_whole(place.with_suffix(".json"), self.to_json().encode())
-        if place.suffix.lower() != ".json":
-            write_whole(place, self.to_html().encode())
-        return place
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write the page, and the JSON beside it; for a path that ends in .json that alone.
+
+        OutputExists, and neither is written, if one of them is there already; unless force.
+        """
+        places = files_of(path)
+        for place in places:
+            writable(place, force=force, kept=self.kept)
+        for place in places:
+            content = self.to_json() if place.suffix.lower() == ".json" else self.to_html()
+            write_whole(place, content.encode(), force=force, kept=self.kept)
+        return Path(path)
 
     def __str__(self) -> str:
         return "\n".join(one["verdict"]["sentence"] for one in self.content["metrics"])
@@ -46,11 +53,24 @@ class Report:
         return fragment(self.content)
 
 
-def report_of(session: "Session", path: str | os.PathLike[str] | None = None, *, items: bool = False) -> Report:
+def files_of(path: str | os.PathLike[str]) -> list[Path]:
+    """The files that a report at this path consists of: the JSON, and the page unless the path ends in .json."""
+    place = Path(path)
+    if is_stream(place):
+        return [place]
+    return list(dict.fromkeys([place.with_suffix(".json"), place]))
+
+
+def report_of(
+    session: "Session", path: str | os.PathLike[str] | None = None, *, items: bool = False, force: bool = False
+) -> Report:
     """The report of a session, written to `path` if one is given; with items, the labelled points are in it."""
-    report = Report(content_of(session, items=items), _pictures(session) if items else {})
+    kept = kept_by(session.pool, session.path)
+    for place in [] if path is None else files_of(path):
+        writable(place, force=force, kept=kept)  # before the work
+    report = Report(content_of(session, items=items), _pictures(session) if items else {}, kept)
     if path is not None:
-        report.write(path)
+        report.write(path, force=force)
     return report
 
 

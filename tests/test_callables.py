@@ -149,7 +149,7 @@ def test_a_pair_names_a_function_and_may_restrict_it_to_a_slice():
 def test_pairs_are_kept_in_a_plan():
     pairs = [("agreement@site=A", share_of_agreement), ("cost@site=B", np.eye(3)), partial(f1_score, average="macro")]
     plan = Plan.of(POOL, metrics=pairs, method="tradition")
-    again = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    again = Plan.from_json(json.loads(json.dumps(plan.to_json())), trust=True)
     names = [metric.name for metric in metric_set(again.metrics, POOL)]
     assert names == ["agreement@site=A", "cost@site=B", "f1_score(average='macro')"]
     assert len(Plan.of(POOL, metrics=("agreement", share_of_agreement), method="tradition").metrics) == 1

@@ -65,6 +65,7 @@ OFFENDERS: set[tuple[str, str]] = {
     ("draws.strata", "labels.history"),
     ("interop.label_studio", "web.images"),
     ("labels.plan", "methods"),
+    ("labels.plan_json", "methods"),
     ("labels.ready_queue", "methods"),
     ("report", "web.images"),
     ("report", "web.items"),

@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, f1_score
 import altmas
 from altmas.errors import MethodError, MetricError, PlanError, UnknownLabel
 from altmas.labels.plan import Plan
+from altmas.labels.plan_json import decoded
 from altmas.methods import Needs, Tradition
 from session_world import N, create, pool
 
@@ -106,14 +107,28 @@ def test_one_metric_may_stand_alone(metric):
     assert len(create(metrics=metric).task.metrics) == 1
 
 
-def test_functions_are_imported_again(tmp_path):
+def test_scores_of_scikit_learn_come_back_by_name(tmp_path):
     path = tmp_path / "one.altmas"
     macro = functools.partial(f1_score, average="macro", labels=["cat", "dog"])
-    create(path, metrics=[accuracy_score, share_right, macro]).close()
+    create(path, metrics=[accuracy_score, macro]).close()
     with altmas.Session.open(path) as session:
-        *plain, partial = session.plan.metrics
-        assert plain == [accuracy_score, share_right]
+        plain, partial = session.plan.metrics
+        assert plain is accuracy_score
         assert (partial.func, partial.args, partial.keywords) == (macro.func, macro.args, macro.keywords)
+    stored = create(metrics=[accuracy_score]).plan.to_json()["metrics"]
+    assert stored == [{"name": "accuracy_score", "function": {"$function": "sklearn.metrics:accuracy_score"}}]
+
+
+def test_other_functions_are_imported_from_a_trusted_file_alone(tmp_path):
+    path = tmp_path / "one.altmas"
+    create(path, metrics=["accuracy", share_right]).close()
+    sentence = r"metric 'share_right' is 'test_plan:share_right', which would be imported and run; nothing was.*--trust"
+    with pytest.raises(PlanError, match=sentence):
+        altmas.Session.open(path)
+    with altmas.Session.open(path, metrics=[share_right]) as session:
+        assert session.plan.metrics == ("accuracy", share_right)
+    with altmas.Session.open(path, trust=True) as session:
+        assert session.plan.metrics == ("accuracy", share_right)
 
 
 def test_functions_that_cannot_be_imported_have_to_be_handed_over(tmp_path):
@@ -123,23 +138,28 @@ def test_functions_that_cannot_be_imported_have_to_be_handed_over(tmp_path):
     path = tmp_path / "one.altmas"
     create(path, metrics=["accuracy", secret]).close()
     with pytest.raises(PlanError, match=r"metric 'secret' is a function .*Session.open\(path, metrics=\[...\]\)"):
-        altmas.Session.open(path)
+        altmas.Session.open(path, trust=True)
     with altmas.Session.open(path, metrics=[secret]) as session:
         assert session.plan.metrics == ("accuracy", secret)
 
 
 def test_a_stored_function_that_cannot_be_a_metric_is_not_called():
     plain = create().plan.to_json() | {"metrics": [{"name": "system", "function": {"$function": "os:system"}}]}
-    with pytest.raises(PlanError, match="metric 'system' is a function that cannot be imported again"):
+    with pytest.raises(PlanError, match="metric 'system' is 'os:system', which would be imported and run"):
         Plan.from_json(plain)
+    with pytest.raises(PlanError, match="metric 'system' is a function that cannot be imported again"):
+        Plan.from_json(plain, trust=True)
 
 
 def test_methods_come_back_with_their_options(tmp_path):
-    for number, method in enumerate([Tradition(calibrate_rows=True), Rich(Inner(3, (4,)), how=f1_score)]):
+    built_in, own = Tradition(calibrate_rows=True), Rich(Inner(3, (4,)), how=f1_score)
+    for number, method in enumerate([built_in, own]):
         path = tmp_path / f"{number}.altmas"
         create(path, method=method).close()
-        with altmas.Session.open(path) as session:
+        with altmas.Session.open(path, trust=method is own) as session:
             assert session.method == method and type(session.method) is type(method)
+    with pytest.raises(PlanError, match="method 'rich' is 'test_plan:Rich', which would be imported and run"):
+        altmas.Session.open(tmp_path / "1.altmas")
 
 
 def test_methods_that_cannot_be_made_again_have_to_be_handed_over(tmp_path):
@@ -151,7 +171,7 @@ def test_methods_that_cannot_be_made_again_have_to_be_handed_over(tmp_path):
         path = tmp_path / f"{number}.altmas"
         create(path, method=method).close()
         with pytest.raises(PlanError, match=r"method 'rich' cannot be made again.*Session.open\(path, method=...\)"):
-            altmas.Session.open(path)
+            altmas.Session.open(path, trust=True)
         with altmas.Session.open(path, method=method) as session:
             assert session.method is method
 
@@ -159,8 +179,53 @@ def test_methods_that_cannot_be_made_again_have_to_be_handed_over(tmp_path):
 @pytest.mark.parametrize("place", ["subprocess:Popen", "no_such_module:X", "altmas.data.pool:Pool", "test_plan:Inner"])
 def test_a_stored_method_that_is_none_is_not_made(place):
     plain = create().plan.to_json() | {"method": {"name": "x", "options": {}, "class": place}}
-    with pytest.raises(PlanError, match="method 'x'"):
+    with pytest.raises(PlanError, match=f"method 'x' is '{place}', which would be imported"):
         Plan.from_json(plain)
+    with pytest.raises(PlanError, match="method 'x'"):
+        Plan.from_json(plain, trust=True)
+
+
+@pytest.mark.parametrize("option", [{"calibrate_rows": "yes"}, {"calibrate_rows": [1]}, {"no_such": 1}])
+def test_a_stored_option_that_the_method_does_not_have_is_refused(option):
+    plain = create().plan.to_json() | {"method": {"name": "tradition", "options": option, "class": None}}
+    with pytest.raises(PlanError, match="method 'tradition' cannot be made again from its stored options"):
+        Plan.from_json(plain)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"budget": "many"},
+        {"budget": 0},
+        {"seed": -1},
+        {"seed": 1.5},
+        {"confidence": float("nan")},
+        {"confidence": 2},
+        {"double_share": "half"},
+        {"targets": {"accuracy": "narrow"}},
+        {"thresholds": {"accuracy": [1]}},
+        {"instructions": {"a": 1}},
+        {"definitions": {"cat": 3}},
+    ],
+)
+def test_a_stored_setting_that_altmas_could_not_have_written_is_refused(setting):
+    with pytest.raises(PlanError):
+        Plan.from_json(create().plan.to_json() | setting)
+
+
+def test_built_ins_come_back_wherever_an_earlier_version_kept_them():
+    """A method inside another one, and a score, as version 0.1.0 stored them: by the module of that time."""
+    inner = {"$object": "altmas.methods.long_gone:Tradition", "options": {"calibrate_rows": True}}
+    assert decoded(inner, trust=False) == Tradition(calibrate_rows=True)
+    score = {"$function": "sklearn.metrics._classification:f1_score"}
+    assert decoded(score, trust=False) is f1_score
+    old = create(metrics=[accuracy_score]).plan
+    stored = old.to_json() | {
+        "metrics": [
+            {"name": "accuracy_score", "function": {"$function": "sklearn.metrics._classification:accuracy_score"}}
+        ]
+    }
+    assert old.differences(stored) == []
 
 
 def test_a_plan_is_plain_json():

@@ -31,10 +31,10 @@ class Finding:
     ok: bool = True
 
 
-def examine(session: Path | None = None) -> list[Finding]:
-    """Findings about the installation, and about a session file if one is given."""
+def examine(session: Path | None = None, *, trust: bool = False) -> list[Finding]:
+    """Findings about the installation, and about a session file if one is given; `trust` as in Session.open."""
     found = [*_installation(), *_jax(), *_disk("disk, here", Path.cwd())]
-    return found if session is None else [*found, *_session(session)]
+    return found if session is None else [*found, *_session(session, trust)]
 
 
 def _installation() -> Iterator[Finding]:
@@ -70,7 +70,7 @@ def _disk(what: str, place: Path) -> Iterator[Finding]:
     yield Finding(what, f"{free / 2**30:.1f} GB free at {place}", ok=free > LITTLE)
 
 
-def _session(path: Path) -> Iterator[Finding]:
+def _session(path: Path, trust: bool) -> Iterator[Finding]:
     """The file as SQLite sees it, its log, its leases, and whether its pool is still the same."""
     from altmas.labels.store import SCHEMA_VERSION, LabelStore
     from altmas.session import Session
@@ -96,7 +96,7 @@ def _session(path: Path) -> Iterator[Finding]:
     writable = os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
     yield Finding("writable", "yes" if writable else "no: the file or its folder is read-only", ok=writable)
     try:
-        with Session.open(path, read_only=True) as session:
+        with Session.open(path, read_only=True, trust=trust) as session:
             now = session.status()
             yield Finding("pool", f"{len(session.pool):,} points, the same as when the session was made")
             yield Finding("labels", f"{now.labels:,}, method {now.method}")

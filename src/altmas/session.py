@@ -126,11 +126,13 @@ class Session:
         metrics: Iterable[MetricLike] = (),
         method: Method | None = None,
         read_only: bool = False,
+        trust: bool = False,
     ) -> Self:
         """The session in a file. PoolMismatch says which part of the pool differs from the one it was made with.
 
-        `pool`, `metrics`, `method` stand in for what the file cannot hold: a pool of more than 512 MB,
-        functions and methods that cannot be imported again.
+        `pool`, `metrics`, `method` stand in for what the file does not hold: a pool of more than 512 MB, functions and
+        methods that are not built in. A session file is data: nothing that it names is imported, unless trust=True
+        says that whoever made it may run code here.
         """
         store = LabelStore.open(Path(path), read_only=read_only)
         try:
@@ -138,7 +140,7 @@ class Session:
             if not events or events[0].kind != "created":
                 raise NotASession(f"{path} is damaged: its log does not begin with a plan; nothing was read")
             born = events[0].body
-            plan = Plan.from_json(born["plan"], metrics, method)
+            plan = Plan.from_json(born["plan"], metrics, method, trust=trust)
             pool = pool if pool is not None else stored_pool(store, born["pool"])
             compare(path, pool, plan.fingerprint, born["pool"]["points"])
             return cls(store, plan, pool, events)

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
@@ -34,6 +35,9 @@ START, LABEL, READ, TRUST = "Start", "Label", "Read the result", "Check that it 
 
 Command = Callable[..., None]
 
+trusted: ContextVar[bool] = ContextVar("trusted", default=False)
+"""Whether the session file that the command opens may name code to be imported (--trust)."""
+
 
 def literal(text: str) -> str:
     """Help text in which square brackets stand for themselves, not for markup."""
@@ -45,8 +49,9 @@ def command(name: str, heading: str, *examples: str) -> Callable[[Command], Comm
 
     def register(function: Command) -> Command:
         @functools.wraps(function)
-        def run(*args: Any, quiet: bool = False, verbose: bool = False, **options: Any) -> None:
+        def run(*args: Any, quiet: bool = False, verbose: bool = False, trust: bool = False, **options: Any) -> None:
             show.be_quiet(quiet)
+            trusted.set(trust)
             if verbose:
                 logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")
             with sentences():
@@ -63,12 +68,14 @@ def command(name: str, heading: str, *examples: str) -> Callable[[Command], Comm
 
 
 def _add_options(run: Callable[..., None], function: Command) -> None:
-    """Give the wrapper the function's parameters and the two options that every command has."""
+    """Give the wrapper the function's parameters, the options of every command, and --trust if it opens a session."""
     common = {
         "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no hints.")],
         "verbose": Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is going on.")],
     }
     signature = inspect.signature(function)
+    if "session" in signature.parameters and function.__name__ != "init":  # init writes a session and opens none
+        common["trust"] = Annotated[bool, typer.Option("--trust", help="Import and run what the session file names.")]
     extra = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
         for name, kind in common.items()

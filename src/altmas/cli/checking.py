@@ -8,7 +8,7 @@ import typer
 
 from altmas.cli import options as opt
 from altmas.cli import show
-from altmas.cli.app import TRUST, command
+from altmas.cli.app import TRUST, command, trusted
 
 
 @command(
@@ -129,7 +129,7 @@ def doctor(
     from altmas.doctor import examine
 
     with show.working("looking"):
-        found = examine(session)
+        found = examine(session, trust=trusted.get())
     if json:
         show.as_json([{"what": one.what, "found": one.found, "ok": one.ok} for one in found])
     else:

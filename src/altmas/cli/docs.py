@@ -19,6 +19,8 @@ altmas --install-completion    # once: completes commands and options in your sh
 ```
 
 Every command takes `-q` (no progress, no hints) and `-v` (say what is going on); commands that read take `--json`.
+A session file is data: nothing that it names is imported. Where a session was made with metrics or a method of your
+own, the commands that open it take `--trust`, which imports and runs them: use it for files whose maker you trust.
 Results go to stdout, everything else to stderr. Colours follow `NO_COLOR`. Nothing asks a question.
 
 | exit code | meaning |
@@ -30,7 +32,7 @@ Results go to stdout, everything else to stderr. Colours follow `NO_COLOR`. Noth
 | 70 | a fault of altmas |
 | 130 | interrupted |
 """
-COMMON = ("quiet", "verbose", "help")
+COMMON = ("quiet", "verbose", "trust", "help")
 
 
 def markdown() -> str:

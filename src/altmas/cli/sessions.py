@@ -8,7 +8,7 @@ import typer
 
 from altmas.cli import options as opt
 from altmas.cli import show
-from altmas.cli.app import LABEL, READ, START, command, literal
+from altmas.cli.app import LABEL, READ, START, command, literal, trusted
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -21,7 +21,7 @@ def opened(path: Path, *, read_only: bool = False) -> "Session":
     """The session in a file."""
     from altmas.session import Session
 
-    return Session.open(path, read_only=read_only)
+    return Session.open(path, read_only=read_only, trust=trusted.get())
 
 
 @command(

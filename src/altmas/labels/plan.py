@@ -1,25 +1,22 @@
 """Plan: what a session was asked to find out and how; written once when it is created, read back when it is opened.
 
-Values are stored as JSON. Functions and objects are stored by where they can be imported from, never pickled;
-what cannot be imported again (a lambda, a class inside a function) has to be handed over on opening.
+Values are stored as JSON, metrics and methods as plan_json.py says. What is not built in has to be handed over on
+opening, or the file has to be trusted.
 """
 
-import functools
-import importlib
-import inspect
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
 
 from altmas.data.pool import Pool
 from altmas.errors import PlanError
-from altmas.methods import DEFAULT_METHOD, METHODS, Method, Task, check, method_named
-from altmas.metrics import Metric, MetricLike, is_one, metric_set
-from altmas.metrics.callables import name_of
+from altmas.labels.plan_json import canonical, method_from, method_json, metric_from, metric_json, metric_name
+from altmas.methods import DEFAULT_METHOD, Method, Task, check, method_named
+from altmas.metrics import MetricLike, is_one, metric_set
 from altmas.suggest import listing, near
 
 
@@ -94,25 +91,49 @@ class Plan:
         """Plain values that `from_json` understands."""
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
         plain |= {name: dict(value) for name, value in plain.items() if isinstance(value, Mapping)}
-        return plain | {"metrics": [_metric_json(one) for one in self.metrics], "method": _method_json(self.method)}
+        return plain | {"metrics": [metric_json(one) for one in self.metrics], "method": method_json(self.method)}
 
     @classmethod
     def from_json(
-        cls, plain: Mapping[str, Any], metrics: Iterable[MetricLike] = (), method: Method | None = None
+        cls,
+        plain: Mapping[str, Any],
+        metrics: Iterable[MetricLike] = (),
+        method: Method | None = None,
+        *,
+        trust: bool = False,
     ) -> Self:
-        """The plan that was stored; `metrics` and `method` stand in for what cannot be imported again."""
-        given = {_metric_name(one): one for one in _metric_tuple(metrics)}
+        """The plan that was stored, every setting checked; `metrics` and `method` stand in for what is not built in.
+
+        With trust=True what the plan names is imported; without, PlanError says what that would be.
+        """
+        given = {metric_name(one): one for one in _metric_tuple(metrics)}
         known = {one.name for one in fields(cls)}
         read: dict[str, Any] = {name: value for name, value in plain.items() if name in known}
-        read["metrics"] = tuple(_metric_from(one, given) for one in plain["metrics"])
-        read["method"] = method if method is not None else _method_from(plain["method"])
-        return cls(**read)
+        read["metrics"] = tuple(metric_from(one, given, trust=trust) for one in plain["metrics"])
+        read["method"] = method if method is not None else method_from(plain["method"], trust=trust)
+        return cls(**read)._checked()
+
+    def _checked(self) -> Self:
+        """The plan itself; PlanError if a setting could not have been stored by altmas."""
+        if self.budget is not None and _whole("budget", self.budget) == 0:
+            raise PlanError("budget 0 is out of range; expected at least 1")
+        _whole("seed", self.seed)
+        _share("confidence", self.confidence, ends=False)
+        _share("double_share", self.double_share, ends=True)
+        for what, numbers in (("target", self.targets), ("threshold", self.thresholds)):
+            for name, value in numbers.items():
+                _number(f"{what} for {name!r}:", value)
+        texts = [self.instructions, *self.definitions.values(), *self.fingerprint.values()]
+        if not all(isinstance(one, str) for one in texts):
+            raise PlanError("instructions, definitions and fingerprint have to be texts")
+        return self
 
     def differences(self, stored: Mapping[str, Any]) -> list[str]:
         """One phrase for each setting that is not as in a stored plan, the pool's fingerprint apart."""
         mine = json.loads(json.dumps(self.to_json()))
-        names = [name for name in mine if name != "fingerprint" and name in stored and mine[name] != stored[name]]
-        return [f"{name} is {stored[name]!r} there, {mine[name]!r} here" for name in names]
+        there = canonical(stored)
+        names = [name for name in mine if name != "fingerprint" and name in there and mine[name] != there[name]]
+        return [f"{name} is {there[name]!r} there, {mine[name]!r} here" for name in names]
 
 
 # ---------------------------------------------------------------- checks at the door
@@ -120,7 +141,7 @@ class Plan:
 
 def _metric_tuple(metrics: MetricLike | Iterable[MetricLike]) -> tuple[MetricLike, ...]:
     wanted: tuple[MetricLike, ...] = (metrics,) if is_one(metrics) else tuple(metrics)  # type: ignore[assignment, arg-type]
-    functions = [_metric_name(one) for one in wanted if not isinstance(one, str)]
+    functions = [metric_name(one) for one in wanted if not isinstance(one, str)]
     twice = sorted({name for name in functions if functions.count(name) > 1})
     if twice:
         raise PlanError(f"two metrics are called {twice[0]!r}; give each function a name of its own")
@@ -176,144 +197,4 @@ def _per_metric(
         if positive and number <= 0:
             raise PlanError(f"{what} for {name!r}: {number:g} is not a half-width; expected a number above 0")
         found[resolved] = number
-    return found
-
-
-# ---------------------------------------------------------------- metrics and methods as JSON
-
-
-def _metric_name(metric: MetricLike) -> str:
-    if isinstance(metric, str):
-        return metric
-    if isinstance(metric, tuple):
-        return str(metric[0])
-    return metric.name if isinstance(metric, Metric) else name_of(metric)
-
-
-def _metric_json(metric: MetricLike) -> Any:
-    if isinstance(metric, str):
-        return metric
-    if isinstance(metric, tuple):
-        name, what = metric
-        return {"name": name, "pair": _encoded(what)} if callable(what) else {"name": name, "cost": _matrix(what)}
-    return {"name": _metric_name(metric), "function": None if isinstance(metric, Metric) else _encoded(metric)}
-
-
-def _metric_from(plain: Any, given: Mapping[str, MetricLike]) -> MetricLike:
-    if isinstance(plain, str):
-        return plain
-    name = plain["name"]
-    if "cost" in plain:
-        return name, plain["cost"]
-    if name in given:
-        return given[name]
-    try:
-        function = _decoded(plain["pair"] if "pair" in plain else plain["function"])
-    except LookupError:
-        function = None
-    if not _takes_two(function):
-        raise PlanError(
-            f"the session's metric {name!r} is a function that cannot be imported again; "
-            "pass it: Session.open(path, metrics=[...])"
-        )
-    return (name, function) if "pair" in plain else function
-
-
-def _matrix(what: Any) -> Any:
-    return np.asarray(what).tolist()
-
-
-def _takes_two(function: Any) -> bool:
-    """Whether f(y_true, y_pred) is a possible call."""
-    try:
-        inspect.signature(function).bind(None, None)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _method_json(method: Method) -> dict[str, Any]:
-    plain: dict[str, Any] = {"name": method.name, "options": {}, "class": None}
-    if is_dataclass(method) and not isinstance(method, type):
-        plain["options"] = {one.name: _encoded(getattr(method, one.name)) for one in fields(method) if one.init}
-    if METHODS.get(method.name) is not type(method):
-        plain["class"] = place_of(type(method)) or "<local>"
-    return plain
-
-
-def _method_from(plain: Mapping[str, Any]) -> Method:
-    make: Callable[..., Any] | None = METHODS.get(plain["name"]) if plain["class"] is None else imported(plain["class"])
-    try:
-        if make is None or not (plain["class"] is None or is_dataclass(make)):
-            raise LookupError
-        method = make(**{name: _decoded(value) for name, value in plain["options"].items()})
-    except (LookupError, TypeError) as cause:
-        raise PlanError(
-            f"the session's method {plain['name']!r} cannot be made again from its stored options; "
-            "pass it: Session.open(path, method=...)"
-        ) from cause
-    if not isinstance(method, Method):
-        raise PlanError(f"the session's method {plain['name']!r} lacks propose or estimate; pass it as method=...")
-    return method
-
-
-def _encoded(value: Any) -> Any:
-    """An option as JSON; tuples, nested option objects and functions are marked with a $."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple):
-        return {"$tuple": [_encoded(one) for one in value]}
-    if isinstance(value, list):
-        return [_encoded(one) for one in value]
-    if isinstance(value, Mapping) and not any(str(key).startswith("$") for key in value):
-        return {str(key): _encoded(one) for key, one in value.items()}
-    if is_dataclass(value) and not isinstance(value, type) and place_of(type(value)):
-        options = {one.name: _encoded(getattr(value, one.name)) for one in fields(value) if one.init}
-        return {"$object": place_of(type(value)), "options": options}
-    if callable(value) and place_of(value):
-        return {"$function": place_of(value)}
-    if isinstance(value, functools.partial):
-        return {"$partial": _encoded(value.func), "args": _encoded(value.args), "keywords": _encoded(value.keywords)}
-    return {"$lost": repr(value)}
-
-
-def _decoded(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_decoded(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    if "$tuple" in value:
-        return tuple(_decoded(one) for one in value["$tuple"])
-    if "$lost" in value:
-        raise LookupError(value["$lost"])
-    if "$partial" in value:
-        return functools.partial(_decoded(value["$partial"]), *_decoded(value["args"]), **_decoded(value["keywords"]))
-    if "$function" in value or "$object" in value:
-        found = imported(value.get("$function") or value["$object"])
-        if found is None or ("$object" in value and not is_dataclass(found)):
-            raise LookupError(value)
-        return found if "$function" in value else found(**_decoded(value["options"]))
-    return {key: _decoded(one) for key, one in value.items()}
-
-
-def place_of(thing: Any) -> str | None:
-    """ "module:name" where a function or class can be imported again, or None."""
-    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
-    place = f"{module}:{name}"
-    return place if module and name and imported(place) is thing else None
-
-
-def imported(place: str | None) -> Any:
-    """What stands at "module:name", or None."""
-    module, _, name = (place or "").partition(":")
-    if not module or not name:
-        return None
-    try:
-        found: Any = importlib.import_module(module)
-        for piece in name.split("."):
-            found = getattr(found, piece)
-    except (ImportError, AttributeError):
-        return None
     return found

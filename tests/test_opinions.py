@@ -1,14 +1,24 @@
 """Votes of several people: agreement, disagreement, adjudication."""
 
 import math
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from altmas.errors import SessionError, UnknownLabel
+import altmas
+from altmas.errors import PlanError, SessionError, StoreFailure, UnknownLabel
+from altmas.labels.answers import Answer
 from altmas.labels.opinions import wants_two
+from altmas.labels.store import Entry, Event, LabelStore
 from session_world import NAMES, N, create, pool
+
+
+def label_of(session: altmas.Session, id: str) -> object:
+    code = session.history.labels.get(session.pool.index(id))
+    return None if code is None else session.pool.classes[code]
 
 
 def test_agreement_of_two_people_is_cohens_kappa():
@@ -80,3 +90,65 @@ def test_the_share_that_is_labelled_twice():
     share = np.mean([wants_two(id, 7, 0.2) for id in ids])
     assert abs(share - 0.2) < 4 * math.sqrt(0.16 / 10_000)
     assert not any(wants_two(id, 7, 0.0) for id in ids[:100]) and all(wants_two(id, 7, 1.0) for id in ids[:100])
+
+
+def test_the_last_ruling_holds_and_taking_it_back_restores_the_one_before(tmp_path):
+    path = tmp_path / "one.altmas"
+    with create(path) as session:
+        session.tell("p1", "cat", "ana")
+        session.tell("p1", "dog", "bob")
+        session.adjudicate("p1", "owl", "eve")
+        session.adjudicate("p1", "dog", "eve")
+    for expected in ("dog", "owl", "cat"):
+        with altmas.Session.open(path) as session:
+            assert label_of(session, "p1") == expected
+            with closing(sqlite3.connect(path)) as connection:
+                assert connection.execute("SELECT label FROM labels WHERE point = 'p1'").fetchall() == [(expected,)]
+            session.undo("eve")
+
+
+def test_an_undo_takes_back_the_newest_of_what_that_person_said_and_nothing_else():
+    session = create()
+    for point, label, name in [("p1", "cat", "ana"), ("p2", "dog", "bob"), ("p3", "owl", "ana"), ("p4", "cat", "bob")]:
+        session.tell(point, label, name)
+    undone = session.undo("ana")
+    assert (undone.id, undone.label, undone.annotator) == ("p3", "owl", "ana")
+    assert {session.pool.ids[row] for row in session.history.labels} == {"p1", "p2", "p4"}
+    assert session.undo().id == "p4"
+    assert session.undo("ana").id == "p1"
+    assert session.undo("ana") is None
+    assert {session.pool.ids[row] for row in session.history.labels} == {"p2"}
+    *_, last = session.events()
+    assert (last["kind"], last["point"], last["refers"]) == ("undo", "p1", 2)
+
+
+def test_answers_and_rulings_go_in_together_or_not_at_all(monkeypatch):
+    session = create()
+    append = LabelStore._append
+
+    def refusing(store: LabelStore, entry: Entry) -> Event:
+        if entry.kind == "adjudication":
+            raise StoreFailure("the disk is full; nothing was recorded")
+        return append(store, entry)
+
+    answers = [Answer("p1", "cat", annotator="ana"), Answer("p1", "dog", "adjudication", "eve", note="seen twice")]
+    monkeypatch.setattr(LabelStore, "_append", refusing)
+    with pytest.raises(StoreFailure):
+        session.answer(answers)
+    monkeypatch.undo()
+    assert [event["kind"] for event in session.events()] == ["created"]
+    session.answer(answers)
+    assert label_of(session, "p1") == "dog"
+    assert [event["body"] for event in session.events()][-1] == {"note": "seen twice"}
+    with pytest.raises(SessionError, match="point 'p2' has no label to settle"):
+        session.answer([Answer("p3", "cat"), Answer("p2", "cat", "adjudication")])
+    assert label_of(session, "p3") is None
+
+
+def test_a_ruling_is_no_vote_and_no_skip():
+    session = create()
+    session.tell("p1", "cat")
+    with pytest.raises(PlanError, match="a vote of kind 'adjudication'"):
+        session.vote("p1", "dog", "ana", kind="adjudication")
+    with pytest.raises(PlanError, match="use tell for a label"):
+        session.skip("p1", kind="adjudication")

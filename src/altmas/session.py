@@ -245,12 +245,15 @@ class Session:
         seconds: float | None = None,
     ) -> None:
         """Record that a point cannot be labelled ("skip"), or that the annotator cannot tell ("unsure")."""
-        if kind == "label":
+        if kind in ("label", "adjudication"):
             raise PlanError("skip takes kind='skip' or 'unsure'; use tell for a label; nothing was recorded")
         self.answer([Answer(id, None, kind, annotator, seconds, reason=reason)])
 
     def answer(self, answers: Iterable[Answer]) -> None:
-        """Record labels and skips of several annotators together: all or none, on disk when this returns."""
+        """Record labels, skips and rulings of several people together: all or none, on disk when this returns.
+
+        A ruling is an Answer of kind "adjudication", on a point with votes in the session or earlier in `answers`.
+        """
         self._ballots.cast(answers)
 
     def vote(

@@ -113,10 +113,8 @@ def import_labels(session: "Session", path: str | os.PathLike[str], format: str 
     else:
         replies, blank = plain.read_replies(place, kind)
     news, counts = news_in(replies, session)
-    session.answer(one.answer() for one in news if one.kind != "adjudication")
-    for one in news:
-        if one.kind == "adjudication":
-            session.adjudicate(one.id, one.label, one.annotator, one.reason)
+    rulings_last = sorted(news, key=lambda reply: reply.kind == "adjudication")
+    session.answer(one.answer() for one in rulings_last)
     return ImportResult(place, kind, **counts, blank=blank)
 
 

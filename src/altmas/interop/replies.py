@@ -39,7 +39,7 @@ class Reply:
 
     def answer(self) -> Answer:
         """The reply as the session takes it."""
-        said = {"note" if self.kind == "label" else "reason": self.reason}
+        said = {"note" if self.kind in ("label", "adjudication") else "reason": self.reason}
         made_at = self.created_at or ""
         return Answer(self.id, self.label, self.kind, self.annotator, self.seconds, made_at=made_at, **said)
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from altmas.data.pool import Pool
 from altmas.errors import PlanError
-from altmas.labels.ledger import VOTES, text
+from altmas.labels.ledger import UNDOABLE, text
 from altmas.labels.store import Entry
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One label, or one "skip" or "unsure" with its reason.
+    """One label, one "skip" or "unsure" with its reason, or one "adjudication": a ruling over the votes on the point.
 
     seconds  how long the annotator looked;  made_at  when it was made, if it was made elsewhere
     """
@@ -29,10 +29,10 @@ class Answer:
     def entry(self, pool: Pool) -> Entry:
         """The answer as it is written down; UnknownPoint, UnknownLabel or PlanError if it cannot be."""
         row = pool.index(self.id)
-        if self.kind not in VOTES:
-            raise PlanError(f"kind {self.kind!r} does not exist; expected one of {VOTES}; nothing was recorded")
+        if self.kind not in UNDOABLE:
+            raise PlanError(f"kind {self.kind!r} does not exist; expected one of {UNDOABLE}; nothing was recorded")
         label = None
-        if self.kind == "label":
+        if self.kind in ("label", "adjudication"):
             label = str(pool.classes[pool.code(self.label, where=f"point {self.id!r}: ")])
         said = {"reason": self.reason, "note": self.note, "made_at": self.made_at}
         body: dict[str, Any] = {key: text(value) for key, value in said.items() if value}

@@ -8,7 +8,7 @@ from altmas.data.pool import Name, Pool
 from altmas.errors import PlanError, SessionError, VoteConflict
 from altmas.labels.answers import Answer, annotator_name
 from altmas.labels.journal import Compose, Journal
-from altmas.labels.ledger import Ledger, text
+from altmas.labels.ledger import VOTES, Ledger
 from altmas.labels.opinions import check_turn, repeated, wants_two
 from altmas.labels.plan import Plan
 from altmas.labels.ready_queue import ReadyQueue
@@ -36,12 +36,17 @@ class Ballots:
         self.journal, self.queue, self.plan, self.pool = journal, queue, plan, pool
 
     def cast(self, answers: Iterable[Answer]) -> None:
-        """Record answers, all or none; a point that is answered is no longer held."""
+        """Record answers and rulings, all or none; a point that is answered is no longer held."""
         entries = [one.entry(self.pool) for one in answers]
 
         def compose(ledger: Ledger) -> list[Entry]:
+            answered: set[str | None] = set()
             for entry in entries:
-                self.journal.store.release(entry.annotator, entry.point)
+                if entry.kind in VOTES:
+                    self.journal.store.release(entry.annotator, entry.point)
+                    answered.add(entry.point)
+                elif entry.point not in answered:
+                    _refuse_unvoted(ledger, self.pool.index(entry.point))
             return entries
 
         self.journal.write(compose)
@@ -63,6 +68,8 @@ class Ballots:
 
     def _once(self, answer: Answer, revises: int | None) -> tuple[Compose, list[Event]]:
         """What writes an answer unless it stands already; then the list holds the event that does."""
+        if answer.kind not in VOTES:
+            raise PlanError(f"a vote of kind {answer.kind!r} is none; expected one of {VOTES}; nothing was recorded")
         entry, row = answer.entry(self.pool), self.pool.index(answer.id)
         two = wants_two(self.pool.ids[row], self.plan.seed, self.plan.double_share)
         said: list[Event] = []
@@ -105,13 +112,11 @@ class Ballots:
 
     def settle(self, id: object, label: object, annotator: str | None, note: str) -> None:
         """Record a ruling on a point that has votes."""
-        row = self.pool.index(id)
-        ruling = str(self.pool.classes[self.pool.code(label, where=f"point {id!r}: ")])
-        body = {"note": text(note)} if note else {}
+        self.cast([Answer(id, label, "adjudication", annotator, note=note)])
 
-        def compose(ledger: Ledger) -> list[Entry]:
-            if not ledger.votes(row):
-                raise SessionError(f"point {id!r} has no label to settle; tell one first; nothing was recorded")
-            return [Entry("adjudication", annotator_name(annotator), str(self.pool.ids[row]), ruling, body=body)]
 
-        self.journal.write(compose)
+def _refuse_unvoted(ledger: Ledger, row: int) -> None:
+    if not ledger.votes(row):
+        raise SessionError(
+            f"point {ledger.pool.ids[row]!r} has no label to settle; tell one first; nothing was recorded"
+        )

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from altmas.labels.store import COLUMNS, SCHEMA, chained
+from altmas.session.store import COLUMNS, SCHEMA, chained
 
 Row = dict[str, Any]
 NAMES = [*COLUMNS.split(", "), "hash"]

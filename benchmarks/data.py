@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.data.pool import Pool
+from altmas.pool import Pool
 from benchmarks.held_out import HELD_OUT_ARRAYS
 from benchmarks.idx import MNIST, DataDamaged, DataMissing, cache_folder, data_folder, load_split, pixels_of
 

@@ -25,10 +25,10 @@ import joblib  # noqa: E402  (thread caps come first)
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
-from altmas.data.pool import Pool  # noqa: E402
-from altmas.labels.history import History  # noqa: E402
+from altmas.history import History  # noqa: E402
 from altmas.methods import METHODS, Method, Task  # noqa: E402
 from altmas.metrics import Metric, metric_set, truth_values  # noqa: E402
+from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
 from benchmarks.data import HELD_OUT, NAMES, DataMissing, NamedPool, load  # noqa: E402

@@ -22,9 +22,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import joblib  # noqa: E402  (thread caps come first)
 import numpy as np  # noqa: E402
 
-from altmas.data.pool import Pool  # noqa: E402
 from altmas.methods import METHODS, lacking, method_named, unsupported  # noqa: E402
 from altmas.metrics import metric_set  # noqa: E402
+from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import Journal, Row, simulate  # noqa: E402
 from benchmarks.data import NAMES, NamedPool, load  # noqa: E402

@@ -18,10 +18,10 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from altmas.data.pool import Pool
 from altmas.methods.assured.belief import lead
 from altmas.methods.assured.space import Neighbourhood, coordinates, median_distance, random_features
 from altmas.methods.assured.views import best_ridge, describe, left_out
+from altmas.pool import Pool
 
 Array = NDArray[Any]
 FOLDS = 5

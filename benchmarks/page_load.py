@@ -40,7 +40,7 @@ import httpx
 import numpy as np
 
 import altmas
-from altmas.labels.history import Batch, History
+from altmas.history import Batch, History
 from altmas.methods import Method, Task, Tradition
 
 RESULTS = Path(__file__).parent / "results" / "page_load.csv"

@@ -29,13 +29,13 @@ import joblib  # noqa: E402  (thread caps come first)
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
-from altmas.beliefs.posterior import expected_counts, mean_over_draws  # noqa: E402
-from altmas.data.pool import Pool  # noqa: E402
-from altmas.labels.history import History  # noqa: E402
+from altmas.history import History  # noqa: E402
 from altmas.methods import AltMas, Assured, Bald, Method, Task, Tradition, Trust  # noqa: E402
-from altmas.methods.network import Network  # noqa: E402
-from altmas.methods.rounds import Round, round_at, uniform_batch  # noqa: E402
+from altmas.methods.paper.network import Network  # noqa: E402
+from altmas.methods.paper.posterior import expected_counts, mean_over_draws  # noqa: E402
+from altmas.methods.paper.rounds import Round, round_at, uniform_batch  # noqa: E402
 from altmas.metrics import Metric, metric_set, table_of  # noqa: E402
+from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
 from benchmarks.data import NamedPool, load  # noqa: E402

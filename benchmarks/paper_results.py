@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.methods.network import Network
+from altmas.methods.paper.network import Network
 from altmas.metrics import truth_values
 from benchmarks.paper import ABLATIONS, AIMS, ALL, RESULTS, RUNS, Cell, Grid, metrics_of, read, world
 

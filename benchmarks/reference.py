@@ -21,16 +21,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np  # noqa: E402  (thread caps come first)
 from numpy.typing import NDArray  # noqa: E402
 
-from altmas.data.pool import Pool  # noqa: E402
-from altmas.draws.batch_information import batch_bald  # noqa: E402
-from altmas.draws.information import bald  # noqa: E402
-from altmas.draws.strata import root_frequency, stratified_variance  # noqa: E402
-from altmas.labels.history import Batch, History  # noqa: E402
+from altmas.history import Batch, History  # noqa: E402
 from altmas.methods import ActiveInference, Druck, Oasis, Stratified, Task  # noqa: E402
-from altmas.methods.active_inference import water_filled  # noqa: E402
-from altmas.methods.ppi import power_of, powered_mean  # noqa: E402
-from altmas.methods.sawade import f_chances  # noqa: E402
+from altmas.methods.paper.batch_information import batch_bald  # noqa: E402
+from altmas.methods.paper.information import bald  # noqa: E402
+from altmas.methods.related.active_inference import water_filled  # noqa: E402
+from altmas.methods.related.ppi import power_of, powered_mean  # noqa: E402
+from altmas.methods.related.sawade import f_chances  # noqa: E402
+from altmas.methods.related.strata import root_frequency, stratified_variance  # noqa: E402
 from altmas.metrics import metric_set  # noqa: E402
+from altmas.pool import Pool  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
 from benchmarks.label_value import RESULTS, write  # noqa: E402
 

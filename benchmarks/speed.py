@@ -24,16 +24,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.beliefs.augmentation import augment
-from altmas.beliefs.posterior import Posterior
 from altmas.compute import in_order, threads
-from altmas.data.features import Features
-from altmas.data.pool import Pool
-from altmas.draws.acquisition import believe, best, total_information
-from altmas.labels.history import History
+from altmas.history import History
 from altmas.methods import AltMas, Task
+from altmas.methods.paper.acquisition import believe, best, total_information
+from altmas.methods.paper.augmentation import augment
+from altmas.methods.paper.posterior import Posterior
+from altmas.methods.paper.surrogates.mc_dropout import DropoutDraws, DropoutNetwork, MCDropout
 from altmas.metrics import metric_set
-from altmas.surrogates.mc_dropout import DropoutDraws, DropoutNetwork, MCDropout
+from altmas.pool import Pool
+from altmas.pool.features import Features
 
 COLUMNS, CLASSES, LABELS, REPEATS, ROUNDS = 784, 10, 200, 3, 20
 MEDIAN = f"whole round, median of {ROUNDS}"

@@ -4,7 +4,7 @@ import numpy as np
 
 import altmas
 from altmas.belief import Belief
-from altmas.labels.history import History
+from altmas.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured
 from altmas.metrics import metric_set, truth_values

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from altmas.beliefs.posterior import Posterior
-from altmas.data.pool import Pool
-from altmas.draws.acquisition import (
+from altmas.methods.paper.acquisition import (
     believe,
     best,
     candidate_values,
@@ -16,8 +14,10 @@ from altmas.draws.acquisition import (
     metric_information,
     total_information,
 )
-from altmas.draws.information import bald, binary_information
+from altmas.methods.paper.information import bald, binary_information
+from altmas.methods.paper.posterior import Posterior
 from altmas.metrics import metric_set
+from altmas.pool import Pool
 
 ALL_KINDS = [
     *("accuracy", "error", "balanced_accuracy", "macro_precision", "macro_recall", "macro_f1", "kappa", "mcc"),
@@ -266,7 +266,7 @@ def test_a_callable_is_called_for_few_draws_where_it_would_be_called_too_often(m
     pool = Pool(None, a, classes=range(3))
     metrics = metric_set([function, "macro_f1"], pool)
     belief = belief_of(pool, probs, known, metrics)
-    monkeypatch.setattr("altmas.draws.acquisition.EVALUATIONS", 50)
+    monkeypatch.setattr("altmas.methods.paper.acquisition.EVALUATIONS", 50)
     calls.clear()
     found, exact = (metric_information(metric, belief, np.ones(80, bool)) for metric in metrics)
     assert len(calls) == 3 * 9 * 3

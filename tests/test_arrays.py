@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from altmas.labels.arrays import pack, unpack
+from altmas.session.arrays import pack, unpack
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ import sys, numpy as np
 def savez(*args, **arrays):
     sys.exit("savez was called")
 np.savez = savez
-from altmas.labels.arrays import pack, unpack
+from altmas.session.arrays import pack, unpack
 print(sorted(unpack(pack({"rows": np.arange(2)}))))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

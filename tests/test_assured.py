@@ -5,7 +5,7 @@ import pytest
 
 import altmas
 from altmas.errors import MethodError
-from altmas.labels.history import History
+from altmas.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured, exposure_of
 from altmas.metrics import metric_set, truth_values

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from altmas.beliefs.augmentation import (
+from altmas.methods.paper.augmentation import (
     Augmentation,
     augment,
     best_threshold,
@@ -14,8 +14,8 @@ from altmas.beliefs.augmentation import (
     share_right,
     split,
 )
-from altmas.data.pool import Pool
-from altmas.surrogates import MCDropout, Training
+from altmas.methods.paper.surrogates import MCDropout, Training
+from altmas.pool import Pool
 
 QUICK = MCDropout(0.3, Training(epochs=30))
 

@@ -7,15 +7,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import altmas
-from altmas.draws.batch_information import batch_bald, every_state, extended, gains, no_points, sampled_states
-from altmas.draws.information import bald
-from altmas.labels.history import History
-from altmas.methods.ase import Ase
-from altmas.methods.batchbald import BatchBald, probabilities_at
-from altmas.methods.protocol import Task
-from altmas.methods.rounds import round_at
-from altmas.methods.xwed import Xwed, wrong_disagreement, xwed
+from altmas.history import History
+from altmas.methods.paper.ase import Ase
+from altmas.methods.paper.batch_information import batch_bald, every_state, extended, gains, no_points, sampled_states
+from altmas.methods.paper.batchbald import BatchBald, probabilities_at
+from altmas.methods.paper.information import bald
+from altmas.methods.paper.rounds import round_at
+from altmas.methods.paper.xwed import Xwed, wrong_disagreement, xwed
 from altmas.metrics import metric_set
+from altmas.task import Task
 
 FIRST, SECOND, EVEN = [[0.9, 0.1], [0.1, 0.9]], [[0.8, 0.2], [0.3, 0.7]], [[0.5, 0.5], [0.5, 0.5]]
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from altmas.draws.information import bald
 from altmas.methods import METHODS
-from altmas.surrogates import BayesByBackprop, Training
-from altmas.surrogates.bayes_by_backprop import BayesianNetwork, Prior, batch_share, log_ratio
-from altmas.surrogates.minibatches import segments
-from altmas.surrogates.mlp import Weights
+from altmas.methods.paper.information import bald
+from altmas.methods.paper.surrogates import BayesByBackprop, Training
+from altmas.methods.paper.surrogates.bayes_by_backprop import BayesianNetwork, Prior, batch_share, log_ratio
+from altmas.methods.paper.surrogates.minibatches import segments
+from altmas.methods.paper.surrogates.mlp import Weights
 
 
 def test_batch_shares_to_their_printed_digits():

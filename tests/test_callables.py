@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score, f1_score, fbeta_score, hamming_loss, precision_score
 
-from altmas.data.pool import Pool
 from altmas.errors import MetricError
-from altmas.labels.plan import Plan
 from altmas.metrics import metric_set, table_of
 from altmas.metrics.callables import from_callable, name_of, takes_weights, whole_counts
+from altmas.pool import Pool
+from altmas.session.plan import Plan
 
 CLASSES = ("cat", "dog", "eel")
 POOL = Pool(None, ["cat", "dog", "eel", "cat"], slices={"site": ["A", "A", "B", "B"]})

@@ -7,7 +7,7 @@ import pytest
 import altmas
 from altmas.claims import Claim, Verdict, judge
 from altmas.errors import MetricError, PlanError
-from altmas.estimation.estimates import Estimate
+from altmas.estimates import Estimate
 
 
 def estimate(low: float, high: float, interval: str = "anytime") -> Estimate:

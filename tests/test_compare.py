@@ -10,11 +10,11 @@ from sklearn.metrics import accuracy_score, f1_score
 from altmas import Pool
 from altmas.compare import compare_predictions, second_predictions, verdict_of
 from altmas.errors import PoolError, UnknownLabel
-from altmas.estimation.weighted import Inclusions, draws_of, sample_of, weighted_interval
-from altmas.labels.history import Batch, History
+from altmas.history import Batch, History
 from altmas.methods import Assured, Task, Tradition
 from altmas.metrics import metric_set, truth_values
 from altmas.session import Session
+from altmas.weighted import Inclusions, draws_of, sample_of, weighted_interval
 
 METRICS = ("accuracy", "recall[0]", "f1[0]", "kappa")
 

@@ -21,7 +21,7 @@ from altmas.confidence import (
     true_class_probability,
 )
 from altmas.confidence.trust_score import dense
-from altmas.surrogates import Training
+from altmas.methods.paper.surrogates import Training
 
 SCORES = np.array([-2, -1, -0.5, 0.3, 0.8, 1.5, 2])
 RIGHT = np.array([0, 0, 1, 0, 1, 1, 1], bool)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.labels.history import History
+from altmas.history import History
 from altmas.methods import METHODS, Task, check, method_named, options_of, unsupported
 from altmas.methods.protocol import Method
 from altmas.metrics import metric_set, truth_values

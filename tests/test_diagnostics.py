@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from altmas.labels.history import History
+from altmas.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured, estimator_of, exposure_of
 from altmas.methods.assured.diagnostics import diagnose

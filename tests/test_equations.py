@@ -48,7 +48,7 @@ def test_every_equation_that_the_code_names_is_listed():
     """(A7) in a docstring of the method's modules means the (A7) of the document."""
     source_folder = ROOT / "src" / "altmas"
     names = ("acquisition", "augmentation", "features", "information", "posterior", "bald", "rounds", "trust")
-    modules = [source_folder / "methods/altmas.py", source_folder / "surrogates/__init__.py"]
+    modules = [source_folder / "methods/paper/altmas.py", source_folder / "methods/paper/surrogates/__init__.py"]
     modules += [next(source_folder.rglob(f"{name}.py")) for name in names]
     for module in modules:
         source = module.read_text()

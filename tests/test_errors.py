@@ -9,10 +9,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from altmas import errors
-from altmas.data.pool import Pool
-from altmas.data.tables import column_of, pool_from_table
 from altmas.errors import AltmasError, FileError, PoolError, UnknownLabel, UnknownPoint
 from altmas.metrics import metric_set
+from altmas.pool import Pool
+from altmas.pool.tables import column_of, pool_from_table
 from altmas.suggest import listing, near
 
 

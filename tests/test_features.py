@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from altmas.data.features import Features, moments
-from altmas.data.pool import Pool
+from altmas.pool import Pool
+from altmas.pool.features import Features, moments
 
 
 def pool_with(features):
@@ -47,7 +47,7 @@ def test_a_constant_column_becomes_zero_and_a_large_mean_costs_no_digits():
 def test_moments_are_summed_in_chunks(monkeypatch):
     x = np.random.default_rng(3).normal(5, 2, (1000, 4)).astype(np.float32)
     whole = moments(x)
-    monkeypatch.setattr("altmas.data.features.CHUNK", 30)
+    monkeypatch.setattr("altmas.pool.features.CHUNK", 30)
     for part, one in zip(moments(x), whole, strict=True):
         assert_allclose(part, one, rtol=1e-12)
     assert_allclose(whole, (x.mean(0, np.float64), x.std(0, dtype=np.float64)), rtol=1e-9)

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from altmas.data.files import read_columns, read_matrix
-from altmas.data.tables import pool_from_source, pool_from_table
 from altmas.errors import FileError
+from altmas.pool.files import read_columns, read_matrix
+from altmas.pool.tables import pool_from_source, pool_from_table
 
 RUBBISH = bytes(np.random.default_rng(0).integers(0, 256, 4000, np.uint8))
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from altmas.data.pool import Pool
 from altmas.errors import MetricError
 from altmas.metrics import metric_set, table_of
 from altmas.metrics.formulas import Metric, cost
+from altmas.pool import Pool
 
 COST = np.array([[0.0, 2.0, 1.0], [5.0, -1.0, 1.0], [1.0, 0.5, 0.0]])
 CLASSES = ["cat", "dog", "eel"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from altmas.draws.information import bald, binary_information, group_information, information, joined
+from altmas.methods.paper.information import bald, binary_information, group_information, information, joined
 
 FIXTURE = np.array([[[0.7, 0.2, 0.1]], [[0.1, 0.3, 0.6]]])  # M = 2 draws, one point, three classes (A.11, item 6)
 

@@ -16,9 +16,9 @@ from altmas import AltmasError, Pool
 from altmas.errors import FileError, UnknownLabel, UnknownPoint
 from altmas.interop import export_items, export_labels, import_labels
 from altmas.interop.replies import labelled_rows, standing
-from altmas.labels.answers import Answer
-from altmas.labels.store import LabelStore
 from altmas.session import Session
+from altmas.session.answers import Answer
+from altmas.session.store import LabelStore
 
 CLASSES = ["cat", 'say "meow", please', "two\nlines", "🐕 dog", "naïve; café", "01"]
 IDS = ["007", "7", "a,b", 'with "quotes"', "line\nbreak", "日本", "0x1F", "1e5", "-3", " padded ", "nan", "🦊"]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from altmas.estimation.intervals import (
+from altmas.intervals import (
     anytime_quantile,
     bounded_interval,
     cautious_variance,

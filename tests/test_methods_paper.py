@@ -9,16 +9,17 @@ from numpy.testing import assert_array_equal
 
 import altmas
 from altmas import methods
-from altmas.data.features import Features
-from altmas.draws.acquisition import believe, total_information
-from altmas.draws.information import bald
-from altmas.labels.history import Batch, History
-from altmas.methods import AltMas, Bald, Task, Trust, rounds
-from altmas.methods.altmas import refuted
-from altmas.methods.rounds import initial_labels
+from altmas.history import Batch, History
+from altmas.methods import AltMas, Bald, Task, Trust
+from altmas.methods.paper import rounds
+from altmas.methods.paper.acquisition import believe, total_information
+from altmas.methods.paper.altmas import refuted
+from altmas.methods.paper.information import bald
+from altmas.methods.paper.rounds import initial_labels
+from altmas.methods.paper.surrogates.tuning import Tuned
 from altmas.metrics import metric_set, truth_values
+from altmas.pool.features import Features
 from altmas.simulate import label_until
-from altmas.surrogates.tuning import Tuned
 
 N, C = 400, 3
 QUICK = {"epochs": 20, "draws": 8}

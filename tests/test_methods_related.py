@@ -7,14 +7,14 @@ import pytest
 from scipy.stats import chi2
 
 import altmas
-from altmas.beliefs.proxy import class_scores, confidence_of
 from altmas.errors import MethodError
-from altmas.estimation.weighted_sample import gamma_reach
-from altmas.labels.history import Batch, History
+from altmas.history import Batch, History
 from altmas.methods import METHODS, Method, Task, check, method_named
-from altmas.methods.active_inference import systematic, water_filled
-from altmas.methods.oasis import fall_of, unmet_scores
-from altmas.methods.stratified import Stratified
+from altmas.methods.related.active_inference import systematic, water_filled
+from altmas.methods.related.oasis import fall_of, unmet_scores
+from altmas.methods.related.proxy import class_scores, confidence_of
+from altmas.methods.related.stratified import Stratified
+from altmas.methods.related.weighted_sample import gamma_reach
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from altmas.data.pool import Pool
 from altmas.errors import MetricError
 from altmas.metrics import Metric, MetricLike, metric_set, names, table_of, truth_values
 from altmas.metrics.formulas import accuracy, of_margins
+from altmas.pool import Pool
 
 POOL = Pool(
     None,

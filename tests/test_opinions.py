@@ -10,9 +10,9 @@ from sklearn.metrics import cohen_kappa_score
 
 import altmas
 from altmas.errors import PlanError, SessionError, StoreFailure, UnknownLabel
-from altmas.labels.answers import Answer
-from altmas.labels.opinions import wants_two
-from altmas.labels.store import Entry, Event, LabelStore
+from altmas.session.answers import Answer
+from altmas.session.opinions import wants_two
+from altmas.session.store import Entry, Event, LabelStore
 from session_world import NAMES, N, create, pool
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from altmas.data.pool import Pool
 from altmas.methods import AltMas, Assured, Bald, Tradition, Trust
+from altmas.pool import Pool
 from benchmarks import paper, paper_page, paper_results
 from benchmarks.paper import ABLATIONS, ALL, Cell, Grid, ablation_cells, cells, grid_of, parsed, read, run_all
 from benchmarks.paper_page import Found, draw_errors, draw_surrogates, page_with, verdict

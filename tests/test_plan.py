@@ -11,9 +11,9 @@ from sklearn.metrics import accuracy_score, f1_score
 
 import altmas
 from altmas.errors import MethodError, MetricError, PlanError, UnknownLabel
-from altmas.labels.plan import Plan
-from altmas.labels.plan_json import decoded
 from altmas.methods import Needs, Tradition
+from altmas.session.plan import Plan
+from altmas.session.plan_json import decoded
 from session_world import N, create, pool
 
 
@@ -176,7 +176,7 @@ def test_methods_that_cannot_be_made_again_have_to_be_handed_over(tmp_path):
             assert session.method is method
 
 
-@pytest.mark.parametrize("place", ["subprocess:Popen", "no_such_module:X", "altmas.data.pool:Pool", "test_plan:Inner"])
+@pytest.mark.parametrize("place", ["subprocess:Popen", "no_such_module:X", "altmas.pool.pool:Pool", "test_plan:Inner"])
 def test_a_stored_method_that_is_none_is_not_made(place):
     plain = create().plan.to_json() | {"method": {"name": "x", "options": {}, "class": place}}
     with pytest.raises(PlanError, match=f"method 'x' is '{place}', which would be imported"):

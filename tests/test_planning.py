@@ -7,7 +7,7 @@ import pytest
 
 import altmas
 from altmas.errors import PlanError
-from altmas.labels.history import History
+from altmas.history import History
 from altmas.planning import PlannedWidth, WidthPlan, imagination, imagined, plan_widths
 from altmas.simulate import simulate
 

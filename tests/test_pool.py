@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from altmas.data.naming import as_whole, is_missing, names_of
-from altmas.data.pool import Pool
 from altmas.errors import PoolError, UnknownLabel, UnknownPoint
+from altmas.pool import Pool
+from altmas.pool.naming import as_whole, is_missing, names_of
 
 ANIMALS = ["dog", "cat", "cat", "eel"]
 

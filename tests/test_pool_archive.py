@@ -8,7 +8,7 @@ import pytest
 
 import altmas
 from altmas.errors import FileError, PoolMismatch
-from altmas.labels import pool_archive
+from altmas.session import archive
 from session_world import N, create, pool
 
 
@@ -36,7 +36,7 @@ def reopened(tmp_path: Path, made: altmas.Pool) -> altmas.Pool:
     ],
 )
 def test_every_part_comes_back(tmp_path, changes, monkeypatch):
-    monkeypatch.setattr(pool_archive, "CHUNK_BYTES", 200)  # many chunks
+    monkeypatch.setattr(archive, "CHUNK_BYTES", 200)  # many chunks
     made = pool(**changes)
     again = reopened(tmp_path, made)
     assert again.fingerprint == made.fingerprint
@@ -94,7 +94,7 @@ def test_items_that_cannot_be_kept_are_announced_and_may_be_handed_over(tmp_path
 
 
 def test_items_beyond_the_limit_are_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(pool_archive, "LIMIT", 4000)
+    monkeypatch.setattr(archive, "LIMIT", 4000)
     for number, items in enumerate(
         [
             ["x" * 200] * N,
@@ -110,7 +110,7 @@ def test_items_beyond_the_limit_are_not_kept(tmp_path, monkeypatch):
 
 
 def test_a_pool_beyond_the_limit_has_to_be_handed_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(pool_archive, "LIMIT", 1000)
+    monkeypatch.setattr(archive, "LIMIT", 1000)
     path, made = tmp_path / "one.altmas", pool()
     create(path, pool=made).close()
     with pytest.raises(PoolMismatch, match=r"does not hold its pool of 60 points .*Session.open\(path, pool=...\)"):

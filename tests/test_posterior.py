@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from altmas.beliefs.posterior import (
+from altmas.methods.paper.posterior import (
     Posterior,
     expected_counts,
     hard_labels,
@@ -13,8 +13,8 @@ from altmas.beliefs.posterior import (
     small_integers,
     tables_of_labels,
 )
-from altmas.data.pool import Pool
 from altmas.metrics import metric_set, table_of
+from altmas.pool import Pool
 
 
 def random_probs(seed=0, draws=5, n=40, n_classes=4):

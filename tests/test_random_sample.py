@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.estimation.intervals import normal_quantile, wilson
-from altmas.labels.history import History
+from altmas.history import History
+from altmas.intervals import normal_quantile, wilson
 from altmas.methods import Task, Tradition
 from altmas.metrics import metric_set, truth_values
 

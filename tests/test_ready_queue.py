@@ -8,8 +8,8 @@ import pytest
 
 import altmas
 from altmas.errors import PlanError
-from altmas.labels import ready_queue
 from altmas.methods import Needs, Tradition
+from altmas.session import queue
 from session_world import N, create, pool, truth
 
 
@@ -24,8 +24,8 @@ def clock(monkeypatch):
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(ready_queue, "time", clock)
-    monkeypatch.setattr("altmas.labels.ballots.time", clock)
+    monkeypatch.setattr(queue, "time", clock)
+    monkeypatch.setattr("altmas.session.votes.time", clock)
     return clock
 
 

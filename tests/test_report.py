@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from altmas import Pool
-from altmas.estimation.estimates import Estimate
-from altmas.labels.plan import Plan
+from altmas.estimates import Estimate
 from altmas.metrics import metric_set, table_of
 from altmas.report import content
 from altmas.report.content import label_counts
@@ -18,6 +17,7 @@ from altmas.report.html import script_json
 from altmas.report.sensitivity import corrected, worst
 from altmas.report.words import verdict_of
 from altmas.session import Session
+from altmas.session.plan import Plan
 
 EVIL = '<script>alert("x")</script>'
 CLASSES = ["healthy", EVIL, 'say "it\'s" & <b>bold</b>']

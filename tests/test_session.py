@@ -19,9 +19,9 @@ from altmas.errors import (
     UnknownPoint,
     VoteConflict,
 )
-from altmas.labels.answers import Answer
-from altmas.labels.history import Batch
+from altmas.history import Batch
 from altmas.methods import Needs, Tradition
+from altmas.session.answers import Answer
 from session_world import N, create, pool, truth
 
 

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import altmas
-from altmas.labels.ledger import Ledger
+from altmas.session.log import Ledger
 from session_world import NAMES, create, pool
 
 POOL = pool(12)

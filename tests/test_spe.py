@@ -6,9 +6,11 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import altmas
-from altmas.beliefs.metropolis import curvature, metropolis, r_hat
-from altmas.beliefs.score_families import FAMILIES, start_of
-from altmas.beliefs.score_mixture import (
+from altmas.history import History
+from altmas.methods.related.spe import Spe
+from altmas.methods.related.spe.families import FAMILIES, start_of
+from altmas.methods.related.spe.metropolis import curvature, metropolis, r_hat
+from altmas.methods.related.spe.mixture import (
     BinnedScores,
     Mixture,
     curve,
@@ -18,10 +20,8 @@ from altmas.beliefs.score_mixture import (
     logit,
     sample,
 )
-from altmas.labels.history import History
-from altmas.methods.protocol import Task
-from altmas.methods.spe import Spe
 from altmas.metrics import metric_set, truth_values
+from altmas.task import Task
 
 THETA = np.array([np.log(0.3 / 0.7), -1.0, 0.0, 1.5, np.log(0.8)])  # pr .3, N(-1, 1), N(1.5, .8)
 

@@ -2,9 +2,9 @@
 
 import math
 
-from altmas.estimation.estimates import Estimate, Estimates
-from altmas.labels.plan import Plan
-from altmas.stopping import Decision, Forecast, decide, settled
+from altmas.estimates import Estimate, Estimates
+from altmas.session.plan import Plan
+from altmas.session.stopping import Decision, Forecast, decide, settled
 from session_world import create, truth
 
 

@@ -15,9 +15,9 @@ import pytest
 
 import altmas
 from altmas.errors import FileError, NewerSession, NotASession, SessionExists, StoreFailure
-from altmas.labels import store
-from altmas.labels.arrays import pack, unpack
-from altmas.labels.store import Entry, LabelStore
+from altmas.session import store
+from altmas.session.arrays import pack, unpack
+from altmas.session.store import Entry, LabelStore
 from session_world import create, truth
 
 

@@ -6,9 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import altmas
-from altmas.draws.hashing import buckets_of, learn_planes, within_bucket_spread
-from altmas.draws.ranking import adaptive_ranks, bounds_between, curve_of, geometric_ranks, monotone_bounds
-from altmas.draws.strata import (
+from altmas.history import Batch, History
+from altmas.methods import Task
+from altmas.methods.related.adastrat import most_open
+from altmas.methods.related.druck import expected_sd
+from altmas.methods.related.hashing import buckets_of, learn_planes, within_bucket_spread
+from altmas.methods.related.katariya import bucket_sample
+from altmas.methods.related.paula import block_targets
+from altmas.methods.related.ranking import adaptive_ranks, bounds_between, curve_of, geometric_ranks, monotone_bounds
+from altmas.methods.related.strata import (
     CUTS,
     allocation,
     draw_in_strata,
@@ -20,13 +26,7 @@ from altmas.draws.strata import (
     stratified_sample,
     stratified_variance,
 )
-from altmas.estimation.weighted_sample import phi_of
-from altmas.labels.history import Batch, History
-from altmas.methods import Task
-from altmas.methods.adastrat import most_open
-from altmas.methods.druck import expected_sd
-from altmas.methods.katariya import bucket_sample
-from altmas.methods.paula import block_targets
+from altmas.methods.related.weighted_sample import phi_of
 from altmas.metrics import metric_set, truth_values
 
 W, P = np.array([0.6, 0.3, 0.1]), np.array([0.98, 0.8, 0.5])

@@ -10,12 +10,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from altmas.compute import threads
-from altmas.data.features import Features
-from altmas.data.pool import Pool
-from altmas.draws.information import bald
-from altmas.surrogates import SURROGATES, Ensemble, MCDropout, Training, surrogate_named
-from altmas.surrogates.minibatches import visits
-from altmas.surrogates.mlp import train
+from altmas.methods.paper.information import bald
+from altmas.methods.paper.surrogates import SURROGATES, Ensemble, MCDropout, Training, surrogate_named
+from altmas.methods.paper.surrogates.minibatches import visits
+from altmas.methods.paper.surrogates.mlp import train
+from altmas.pool import Pool
+from altmas.pool.features import Features
 
 QUICK = Training(epochs=30)
 
@@ -198,7 +198,7 @@ before = "jax" in sys.modules
 from altmas.compute import jax
 hits = []
 jax().monitoring.register_event_listener(lambda event, **_: hits.append(event))
-from altmas.surrogates import MCDropout, Training
+from altmas.methods.paper.surrogates import MCDropout, Training
 x = np.random.default_rng(0).normal(size=(60, 13)).astype(np.float32)
 MCDropout(training=Training(epochs=2)).fit(x, np.arange(60) % 2, 2, np.random.default_rng(0))
 print(json.dumps({

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from altmas.data.items import LazyItems
-from altmas.data.pool import Pool
-from altmas.data.tables import column_of, pool_from_source, pool_from_table
 from altmas.errors import PoolError
+from altmas.items.lazy import LazyItems
+from altmas.pool import Pool
+from altmas.pool.tables import column_of, pool_from_source, pool_from_table
 
 N = 60
 ROLES = {

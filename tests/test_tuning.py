@@ -5,8 +5,8 @@ import pytest
 
 import altmas
 from altmas.methods import AltMas, Bald
-from altmas.surrogates import MCDropout, Training, tuning
-from altmas.surrogates.tuning import held_out_loss, options_at, tuned
+from altmas.methods.paper.surrogates import MCDropout, Training, tuning
+from altmas.methods.paper.surrogates.tuning import held_out_loss, options_at, tuned
 
 
 def clouds(n=60, seed=0):

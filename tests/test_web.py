@@ -17,12 +17,12 @@ import pytest
 
 import altmas
 from altmas.errors import VoteConflict
+from altmas.items.images import NoImage, image_bytes, pixels_of, png
+from altmas.items.keys import COMMANDS, class_keys
+from altmas.items.parts import folder_of, parts_of
 from altmas.methods import Tradition
-from altmas.web.desk import HAND
-from altmas.web.images import NoImage, image_bytes, pixels_of, png
-from altmas.web.items import folder_of, parts_of
-from altmas.web.keys import COMMANDS, class_keys
-from altmas.web.supply import FIRST, MOST, READY
+from altmas.web.annotator_api import HAND
+from altmas.web.prefetch import FIRST, MOST, READY
 from session_world import create, pool
 from web_world import Page, eventually, paged
 

@@ -10,10 +10,10 @@ import pytest
 
 import altmas
 from altmas.errors import PlanError
-from altmas.web import guard, serving
+from altmas.items.images import NoImage, image_bytes, png
+from altmas.web import access, serving
+from altmas.web.access import POLICY, Access
 from altmas.web.app import STATIC
-from altmas.web.guard import POLICY, Access
-from altmas.web.images import NoImage, image_bytes, png
 from session_world import create, pool
 from web_world import BASE, OWNER, Page, paged, served
 
@@ -187,8 +187,8 @@ def test_a_link_followed_from_another_site_comes_back_with_its_cookie(closed: Pa
 
 def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch, closed: Page) -> None:
     compared = []
-    real = guard.hmac.compare_digest
-    monkeypatch.setattr(guard.hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
+    real = access.hmac.compare_digest
+    monkeypatch.setattr(access.hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
     closed.get("/?token=wrong")
     assert (b"wrong", TOKEN.encode()) in compared
 
@@ -248,7 +248,7 @@ def test_the_annotators_token_is_not_the_owners_key(closed: Page) -> None:
 
 def test_an_application_without_an_owner_has_no_way_in() -> None:
     with paged(create(), Access(owner="")) as page:
-        page.cookies.set("altmas-key", guard._mark("", "key"))
+        page.cookies.set("altmas-key", access._mark("", "key"))
         assert page.get("/overview").status_code == page.get("/overview?key=").status_code == 403
 
 

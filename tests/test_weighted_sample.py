@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.beliefs.proxy import phi_moments, score_belief
-from altmas.draws.replacement import draw_with_replacement, replacement_sample
-from altmas.estimation.weighted import draws_of
-from altmas.estimation.weighted_sample import effective_sample_size, phi_of, self_normalised_variance
-from altmas.labels.history import Batch, History
+from altmas.history import Batch, History
 from altmas.methods import Task, method_named
-from altmas.methods.oasis import stratum_squares
-from altmas.methods.ppi import power_of, powered_mean
-from altmas.methods.sawade import f_chances, optimal_chances, optimal_variance, risk_chances
+from altmas.methods.related.oasis import stratum_squares
+from altmas.methods.related.ppi import power_of, powered_mean
+from altmas.methods.related.proxy import phi_moments, score_belief
+from altmas.methods.related.replacement import draw_with_replacement, replacement_sample
+from altmas.methods.related.sawade import f_chances, optimal_chances, optimal_variance, risk_chances
+from altmas.methods.related.weighted_sample import effective_sample_size, phi_of, self_normalised_variance
 from altmas.metrics import metric_set, table_of
 from altmas.simulate import label_until
+from altmas.weighted import draws_of
 
 E = np.array([0.02, 0.05, 0.1, 0.3, 0.45, 0.5])
 

@@ -18,8 +18,8 @@ import uvicorn
 
 import altmas
 from altmas.web import create_app
-from altmas.web.guard import Access
-from altmas.web.supply import READY
+from altmas.web.access import Access
+from altmas.web.prefetch import READY
 
 BASE = "http://127.0.0.1:8377"
 OWNER = "the-owner's-key"

@@ -1,18 +1,18 @@
 """How good is this classifier on my data, when labels are expensive?"""
 
 from altmas import errors, methods
-from altmas.data.pool import Pool
 from altmas.errors import AltmasError
-from altmas.estimation.estimates import Estimate, Estimates
-from altmas.labels.answers import Answer
-from altmas.labels.plan import Plan
+from altmas.estimates import Estimate, Estimates
 from altmas.metrics import Metric
+from altmas.pool import Pool
 from altmas.scenarios.predict_performance import predict_performance
 from altmas.scenarios.worst_case import Transformations, worst_case
 from altmas.session import Query, Session
+from altmas.session.answers import Answer
+from altmas.session.plan import Plan
+from altmas.session.snapshot import Snapshot, Status
+from altmas.session.stopping import Decision, Forecast
 from altmas.simulate import Simulation, simulate
-from altmas.snapshot import Snapshot, Status
-from altmas.stopping import Decision, Forecast
 from altmas.tuning import Tuning, tune
 
 __version__ = "0.1.0"

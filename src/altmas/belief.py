@@ -6,12 +6,10 @@ N points, C classes, f[i, c] ~ P(y_i = c):
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from altmas.types import Array
 
 
 @dataclass(frozen=True)

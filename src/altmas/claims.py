@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from altmas.errors import PlanError
-from altmas.estimation.estimates import Estimate
+from altmas.estimates import Estimate
 from altmas.metrics import metric_set
 
 if TYPE_CHECKING:

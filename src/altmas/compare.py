@@ -16,21 +16,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from altmas.data.naming import names_of
-from altmas.data.pool import Pool
 from altmas.errors import PoolError
-from altmas.estimation.intervals import normal_quantile
-from altmas.estimation.weighted import Sample, has_probabilities, sample_of, weighted_table
 from altmas.frames import frame_of, plain
-from altmas.labels.history import History
+from altmas.history import History
+from altmas.intervals import normal_quantile
 from altmas.methods import Method
 from altmas.metrics import Metric, MetricLike, metric_set
+from altmas.pool import Pool
+from altmas.pool.naming import names_of
 from altmas.suggest import listing
+from altmas.types import Array
+from altmas.weighted import Sample, has_probabilities, sample_of, weighted_table
 
 if TYPE_CHECKING:
     from altmas.session import Session
-
-Array = NDArray[Any]
 
 LOWER_IS_BETTER = ("error", "cost")
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.data.pool import Pool
-from altmas.estimation.estimates import Estimates
+from altmas.estimates import Estimates
 from altmas.methods import DEFAULT_METHOD, METHODS
 from altmas.metrics import truth_values
+from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.session import Session
 

@@ -72,8 +72,8 @@ def _disk(what: str, place: Path) -> Iterator[Finding]:
 
 def _session(path: Path, trust: bool) -> Iterator[Finding]:
     """The file as SQLite sees it, its log, its leases, and whether its pool is still the same."""
-    from altmas.labels.store import SCHEMA_VERSION, LabelStore
     from altmas.session import Session
+    from altmas.session.store import SCHEMA_VERSION, LabelStore
 
     try:
         store = LabelStore.open(path, read_only=True)

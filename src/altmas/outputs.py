@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from altmas.errors import FileError, OutputExists
 
 if TYPE_CHECKING:
-    from altmas.data.pool import Pool
+    from altmas.pool import Pool
 
 STDOUT = Path("/dev/stdout")
 """Where `-` on the command line writes to."""

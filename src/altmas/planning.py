@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.data.pool import Pool
 from altmas.errors import PlanError
-from altmas.labels.history import History
-from altmas.methods import DEFAULT_METHOD, Method, Task, check, method_named
+from altmas.history import History
+from altmas.methods import DEFAULT_METHOD, Method, check, method_named
 from altmas.metrics import MetricLike, metric_set, table_of
+from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.simulate import label_until
+from altmas.task import Task
 
 ASSUMED_ACCURACY = 0.8
 PRIOR_LABELS = 4.0

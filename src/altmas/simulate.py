@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from altmas.data.pool import Pool
 from altmas.errors import FileError, PlanError
-from altmas.estimation.intervals import normal_quantile
 from altmas.frames import frame_of
-from altmas.labels.history import History
-from altmas.methods import Method, Task, check, method_named
+from altmas.history import History
+from altmas.intervals import normal_quantile
+from altmas.methods import Method, check, method_named
 from altmas.metrics import MetricLike, metric_set, truth_values
 from altmas.outputs import NOTHING, Kept, kept_by, writable, write_whole
+from altmas.pool import Pool
 from altmas.progress import progress_bar
+from altmas.task import Task
 
 Row = dict[str, Any]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from altmas.estimation.estimates import Estimates
+from altmas.estimates import Estimates
 from altmas.report import report_of
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from altmas.data.features import Features
-from altmas.data.pool import Pool
 from altmas.errors import PlanError, PoolError
-from altmas.methods.altmas import AltMas
-from altmas.methods.network import Network
+from altmas.methods.paper.altmas import AltMas
+from altmas.methods.paper.network import Network
+from altmas.methods.paper.surrogates.tuning import FOLDS, GUIDED_TRIALS, RANDOM_TRIALS, RANGES, Tuned, trials
 from altmas.outputs import kept_by, writable, write_whole
+from altmas.pool import Pool
+from altmas.pool.features import Features
 from altmas.progress import progress_bar
 from altmas.simulate import Journal
-from altmas.surrogates.tuning import FOLDS, GUIDED_TRIALS, RANDOM_TRIALS, RANGES, Tuned, trials
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 # Each module registers its commands, in the order in which the help lists them.
 # isort: off
-from altmas.cli import demonstration, widths, sessions, labelling, second_model, reporting, checking  # noqa: F401
+from altmas.cli import demo, plan, sessions, labelling, compare, report, checking  # noqa: F401
 
 # isort: on
 from altmas.cli.app import app, main

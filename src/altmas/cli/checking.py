@@ -69,8 +69,8 @@ def simulate(
 
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
-    from altmas.data.tables import column_of
     from altmas.methods import DEFAULT_METHOD
+    from altmas.pool.tables import column_of
     from altmas.simulate import simulate as run
 
     true = column_of(data, truth)

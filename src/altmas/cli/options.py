@@ -11,7 +11,7 @@ from altmas.cli.show import working
 from altmas.errors import PlanError
 
 if TYPE_CHECKING:
-    from altmas.data.pool import Pool
+    from altmas.pool import Pool
 
 POOL = "The pool"
 AIM = "What to find out"
@@ -163,7 +163,7 @@ def pool_of(
     classes: Sequence[str] | None,
 ) -> "Pool":
     """The pool that the options describe."""
-    from altmas.data.pool import Pool
+    from altmas.pool import Pool
 
     with working("reading the table"):
         return Pool.from_table(

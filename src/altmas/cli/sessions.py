@@ -12,7 +12,7 @@ from altmas.cli.app import LABEL, READ, START, command, literal, trusted
 
 if TYPE_CHECKING:
     from altmas.session import Session
-    from altmas.snapshot import Status
+    from altmas.session.snapshot import Status
 
 EXIT_OF = {"shown": 0, "refuted": 1, "undecided": 3}
 

@@ -18,7 +18,7 @@ from altmas.frames import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from altmas.estimation.estimates import Estimate
+    from altmas.estimates import Estimate
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that could make a terminal do something."""

@@ -16,10 +16,10 @@ from rich.text import Text
 
 from altmas.cli.keyboard import END, ESCAPE, Keyboard
 from altmas.cli.show import counted, harmless
-from altmas.data.naming import Name
 from altmas.errors import AltmasError
+from altmas.items.keys import COMMANDS, class_keys
+from altmas.pool.naming import Name
 from altmas.suggest import near
-from altmas.web.keys import COMMANDS, class_keys
 
 if TYPE_CHECKING:
     from altmas.session import Query, Session

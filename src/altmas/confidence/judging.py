@@ -1,11 +1,8 @@
 """How good a confidence score is (docs/confidence.md D.0)."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from altmas.types import Array
 
 
 def expected_calibration_error(confidence: Array, right: Array, bins: int = 15) -> float:

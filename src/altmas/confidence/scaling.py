@@ -7,12 +7,11 @@ P = Temperature.fit(logits, codes)(logits_of_the_pool) # (N, C)
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from altmas.types import Array
+
 Scaling = Callable[[Array], Array]
 """(N,) scores -> (N,) probabilities."""
 

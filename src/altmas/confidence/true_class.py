@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from altmas.compute import jax as load_jax
-from altmas.surrogates.minibatches import Array, Training, segments
-from altmas.surrogates.mlp import Floats, Trained, Weights, initial_weights, probabilities
+from altmas.methods.paper.surrogates.minibatches import Training, segments
+from altmas.methods.paper.surrogates.mlp import Floats, Trained, Weights, initial_weights, probabilities
+from altmas.types import Array
 
 
 def true_class_probability(scores: Array, y: Array, *, normalised: bool = False) -> Array:

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from altmas.errors import PoolError
-
-Array = NDArray[Any]
+from altmas.types import Array
 
 FEWEST = 5
 """Classes with fewer reference points keep them all."""

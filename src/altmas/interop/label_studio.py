@@ -12,12 +12,12 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from altmas.data.naming import is_missing
-from altmas.data.pool import Pool
 from altmas.errors import FileError
 from altmas.interop.plain import parsed, read_text
 from altmas.interop.replies import Reply, scalar, seconds_of, text
-from altmas.labels.plan import Plan
+from altmas.pool import Pool
+from altmas.pool.naming import is_missing
+from altmas.session.plan import Plan
 from altmas.suggest import listing
 
 KEYS = "123456789qwertyuiopasdfghjkl"
@@ -57,7 +57,7 @@ def task_of(pool: Pool, row: int, *, blind: bool = True) -> dict[str, Any]:
 
 def shown_data(pool: Pool, row: int) -> dict[str, Any]:
     """What the labeller sees, by kind: {"text": ...}, {"image": ...}, {"row": {...}}, or the id without items."""
-    from altmas.web.images import looks_like_image  # here, because the page's package loads a web server
+    from altmas.items.images import looks_like_image  # here, because the page's package loads a web server
 
     item = None if pool.items is None else pool.items[row]
     if item is None:
@@ -77,7 +77,7 @@ def shown_data(pool: Pool, row: int) -> dict[str, Any]:
 
 def address_of(picture: Any, pool: Pool, row: int) -> str:
     """Paths and addresses as they are; pictures in memory as data: addresses."""
-    from altmas.web.images import NoImage, media_type, pixels_of, png
+    from altmas.items.images import NoImage, media_type, pixels_of, png
 
     if isinstance(picture, Mapping):
         picture = picture["bytes"] if picture.get("bytes") is not None else picture["path"]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from altmas.data.naming import as_whole, is_missing, plain
-from altmas.data.pool import Name, Pool
 from altmas.errors import FileError, UnknownPoint
-from altmas.labels.answers import Answer
+from altmas.pool import Name, Pool
+from altmas.pool.naming import as_whole, is_missing, plain
+from altmas.session.answers import Answer
 from altmas.suggest import listing, near
 
 if TYPE_CHECKING:

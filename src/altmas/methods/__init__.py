@@ -4,30 +4,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from altmas.data.pool import Pool
 from altmas.errors import MethodError
-from altmas.methods.active_inference import ActiveInference
-from altmas.methods.adastrat import AdaStrat
-from altmas.methods.altmas import AltMas
-from altmas.methods.ase import Ase
 from altmas.methods.assured import Assured
-from altmas.methods.bald import Bald
-from altmas.methods.batchbald import BatchBald
-from altmas.methods.druck import Druck
-from altmas.methods.katariya import Katariya
-from altmas.methods.lure import Lure
-from altmas.methods.oasis import Oasis
-from altmas.methods.paula import Paula
-from altmas.methods.ppi import Ppi
-from altmas.methods.protocol import Method, Needs, Task
-from altmas.methods.sawade import Sawade
-from altmas.methods.spe import Spe
-from altmas.methods.stratified import Stratified
+from altmas.methods.paper.altmas import AltMas
+from altmas.methods.paper.ase import Ase
+from altmas.methods.paper.bald import Bald
+from altmas.methods.paper.batchbald import BatchBald
+from altmas.methods.paper.trust import Trust
+from altmas.methods.paper.xwed import Xwed
+from altmas.methods.protocol import Method, Needs
+from altmas.methods.related.active_inference import ActiveInference
+from altmas.methods.related.adastrat import AdaStrat
+from altmas.methods.related.druck import Druck
+from altmas.methods.related.katariya import Katariya
+from altmas.methods.related.lure import Lure
+from altmas.methods.related.oasis import Oasis
+from altmas.methods.related.paula import Paula
+from altmas.methods.related.ppi import Ppi
+from altmas.methods.related.sawade import Sawade
+from altmas.methods.related.spe import Spe
+from altmas.methods.related.stratified import Stratified
 from altmas.methods.tradition import Tradition
-from altmas.methods.trust import Trust
-from altmas.methods.xwed import Xwed
 from altmas.metrics import Metric
+from altmas.pool import Pool
 from altmas.suggest import listing, near
+from altmas.task import Task
 
 __all__ = [
     "DEFAULT_METHOD",

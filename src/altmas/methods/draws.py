@@ -1,11 +1,9 @@
 """Draws without replacement whose probability is known at each draw."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from altmas.types import Array
 
 
 def uniform_draws(

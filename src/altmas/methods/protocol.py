@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from altmas.data.pool import Pool
-from altmas.estimation.estimates import Estimates
-from altmas.labels.history import Batch, History
-from altmas.metrics import Metric
+from altmas.estimates import Estimates
+from altmas.history import Batch, History
+from altmas.task import Task
 
 
 @dataclass(frozen=True)
@@ -28,18 +27,6 @@ class Needs:
     one_class: bool = False
     biased: bool = False
     after: str = ""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is asked: these metrics of this pool, at this confidence."""
-
-    pool: Pool
-    metrics: tuple[Metric, ...]
-    confidence: float = 0.95
-    seed: int = 0
-    targets: tuple[tuple[str, float], ...] = ()  # (metric name, half-width)
-    stopping: bool = False  # the session may stop by what intervals show, so they should hold at every look
 
 
 @runtime_checkable

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.estimation.estimates import Estimate, Estimates
-from altmas.estimation.random_sample import RandomSample, interval_of_sample
-from altmas.labels.history import Batch, History
+from altmas.estimates import Estimate, Estimates
+from altmas.history import Batch, History
 from altmas.methods.draws import uniform_draws
-from altmas.methods.protocol import Needs, Task
+from altmas.methods.protocol import Needs
+from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import Metric, table_of
+from altmas.task import Task
 
 PROPOSE = 1
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.errors import MetricError
-from altmas.metrics.formulas import Array, Metric
+from altmas.metrics.formulas import Metric
+from altmas.types import Array
 
 ROWS = 10_000
 """Rows that stand for a table of fractions when the function takes no sample weights."""

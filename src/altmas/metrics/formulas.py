@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from altmas.data.pool import Pool
 from altmas.errors import MetricError
+from altmas.pool import Pool
+from altmas.types import Array
 
-Array = NDArray[Any]
 OfMargins = Callable[[Array, Array, Array], Array]
 OfClass = Callable[[int, Array, Array, Array], Array]
 

@@ -5,15 +5,12 @@ the diagonal and one column, which keeps 1,000 classes and 2,000 metrics afforda
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from altmas.belief import Belief
 from altmas.metrics import Metric
-
-Array = NDArray[Any]
+from altmas.types import Array
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ def report_of(
 
 def _pictures(session: "Session") -> dict[str, tuple[bytes, str]]:
     """The images of labelled points that can be shown."""
-    from altmas.web.images import NoImage  # here, because the page's package loads a web server
-    from altmas.web.items import image_of, parts_of
+    from altmas.items.images import NoImage  # here, because the page's package loads a web server
+    from altmas.items.parts import image_of, parts_of
 
     found = {}
     for row in session.history.labels:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from altmas.estimation.estimates import Estimates
-from altmas.estimation.weighted import has_probabilities
-from altmas.labels.history import History
+from altmas.estimates import Estimates
+from altmas.history import History
 from altmas.report.words import number, percent, plural
-from altmas.snapshot import Status
+from altmas.session.snapshot import Status
+from altmas.weighted import has_probabilities
 
 if TYPE_CHECKING:
     from altmas.session import Session

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from altmas.errors import MethodError, MetricError
-from altmas.estimation.estimates import Estimate, Estimates
-from altmas.estimation.weighted import has_probabilities, sample_of, weighted_interval
+from altmas.estimates import Estimate, Estimates
 from altmas.frames import plain
-from altmas.labels.history import History
-from altmas.methods import Task
+from altmas.history import History
 from altmas.methods.assured.diagnostics import ALARM
 from altmas.metrics import Metric
 from altmas.metrics.formulas import confusion
 from altmas.report.assumptions import assumptions_of
 from altmas.report.sensitivity import sensitivity
 from altmas.report.words import meaning, verdict_of
-from altmas.snapshot import Status
+from altmas.session.snapshot import Status
+from altmas.task import Task
+from altmas.weighted import has_probabilities, sample_of, weighted_interval
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -278,7 +278,7 @@ def _people(session: "Session", status: Status) -> Plain:
 
 def _items(session: "Session", history: History) -> list[Plain]:
     """The labelled points one by one; only where items were asked for."""
-    from altmas.web.items import parts_of  # here, because the page's package loads a web server
+    from altmas.items.parts import parts_of  # here, because the page's package loads a web server
 
     pool = session.pool
     return [

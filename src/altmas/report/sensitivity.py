@@ -8,11 +8,9 @@ at worst    the share x of all points is relabelled in the way that moves the me
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from altmas.metrics import Metric
-
-Array = NDArray[Any]
+from altmas.types import Array
 
 SHARES = (0.01, 0.02, 0.05, 0.10)
 STEPS = 12

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 from altmas.compare import lower_is_better
-from altmas.data.pool import Pool
-from altmas.estimation.estimates import Estimate
-from altmas.labels.plan import Plan
+from altmas.estimates import Estimate
 from altmas.metrics import Metric
+from altmas.pool import Pool
+from altmas.session.plan import Plan
 
 MEANINGS = {
     "accuracy": "share of the points on which the model is right",

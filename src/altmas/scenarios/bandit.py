@@ -1,11 +1,8 @@
 """EXP3: which of several arms to play when their rewards may change (docs/other-questions.md C28, C29)."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from altmas.types import Array
 
 
 def exploration(arms: int, rounds: int) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.errors import PoolError
+from altmas.types import Array
 
-Array = NDArray[Any]
 Corruption = Callable[[Any, float, np.random.Generator], Any]
 
 SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.99)

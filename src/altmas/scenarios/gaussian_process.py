@@ -8,12 +8,10 @@ length win, and the process sure of places it never saw. The prior variance is t
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from altmas.types import Array
 
 LENGTHS = (0.05, 0.1, 0.2, 0.4, 0.8)
 USUAL, SPREAD = 0.1, 0.5

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from altmas.data.pool import Pool
 from altmas.errors import PlanError, PoolError
 from altmas.metrics import Metric, MetricLike, metric_set, table_of
+from altmas.pool import Pool
 from altmas.progress import Bar, progress_bar
 from altmas.scenarios.corruptions import KINDS, SHARES, Corruption, kind_of, mixed
+from altmas.types import Array
 
-Array = NDArray[Any]
 Model = Callable[[Any], ArrayLike]
 """Inputs -> (n, C) scores, or (n,) class names."""
 

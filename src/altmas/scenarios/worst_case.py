@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from altmas.data.pool import Pool
 from altmas.errors import PlanError, PoolError
+from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.scenarios.bandit import exploration, play_probabilities, rewarded
 from altmas.scenarios.gaussian_process import GaussianProcess, highest
 from altmas.suggest import listing
-
-Array = NDArray[Any]
+from altmas.types import Array
 
 Look = tuple[Any, dict[str, float], float]
 """Class, parameters, error rate seen."""

@@ -13,12 +13,12 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from altmas.errors import AltmasError, StoreFailure, UnknownPoint, VoteConflict
+from altmas.items.images import NoImage
 from altmas.session import LEASE_SECONDS, Session
-from altmas.web.desk import Desk, Texts
-from altmas.web.guard import Access, Guard
-from altmas.web.images import NoImage
+from altmas.web.access import Access, Guard
+from altmas.web.annotator_api import Desk, Texts
 from altmas.web.overview import Watch, overview, to_settle
-from altmas.web.supply import Supply
+from altmas.web.prefetch import Supply
 
 STATIC = Path(__file__).parent / "static"
 

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from altmas.errors import AltmasError
-from altmas.estimation.estimates import Estimates
+from altmas.estimates import Estimates
 from altmas.frames import plain
+from altmas.items.parts import parts_of
 from altmas.session import Session
-from altmas.web.desk import Desk
-from altmas.web.items import parts_of
+from altmas.web.annotator_api import Desk
 from altmas.web.threads import background
 
 log = logging.getLogger("altmas")

@@ -14,8 +14,8 @@ import uvicorn
 
 from altmas.errors import PlanError
 from altmas.session import LEASE_SECONDS, Session
+from altmas.web.access import Access, is_loopback, names_of
 from altmas.web.app import create_app
-from altmas.web.guard import Access, is_loopback, names_of
 
 PORT = 8377
 

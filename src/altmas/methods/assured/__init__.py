@@ -8,15 +8,13 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
-from altmas.data.pool import Pool
 from altmas.errors import MethodError
-from altmas.estimation.averages import MACRO
-from altmas.estimation.estimates import Estimate, Estimates
-from altmas.estimation.intervals import (
+from altmas.estimates import Estimate, Estimates
+from altmas.history import Batch, History
+from altmas.intervals import (
     anytime_quantile,
     bounded_interval,
     cautious_variance,
@@ -25,7 +23,6 @@ from altmas.estimation.intervals import (
     simultaneous_quantile,
     student_quantile,
 )
-from altmas.labels.history import Batch, History
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.design import (
     LEVELS,
@@ -43,12 +40,15 @@ from altmas.methods.assured.estimator import Difference, Linearised, sequential_
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.views import describe
 from altmas.methods.draws import successive_draws
-from altmas.methods.protocol import Needs, Task
+from altmas.methods.protocol import Needs
 from altmas.metrics import Metric
+from altmas.metrics.averages import MACRO
 from altmas.metrics.influence import influence_of
+from altmas.pool import Pool
 from altmas.suggest import near
+from altmas.task import Task
+from altmas.types import Array
 
-Array = NDArray[Any]
 PROPOSE, SIMULTANEOUS = 3, 4
 REMEMBERED = 4
 CERTAIN_RATE = 1e9

@@ -7,18 +7,15 @@ f[i, c] ~ P(y_i = c):   f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[gr
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from altmas.belief import Belief
-from altmas.data.pool import Pool
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.logistic import Block, class_rates, combination, logistic_answers, pooled
 from altmas.methods.assured.views import Description, without_own
-
-Array = NDArray[Any]
+from altmas.pool import Pool
+from altmas.types import Array
 
 FOLDS = 10
 TRUST = {"scores": 20.0}

@@ -8,12 +8,10 @@ Each batch adds just the rates that bring every point's pi to its share of all l
 lost once the design knows better.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from altmas.types import Array
 
 LEVELS = np.geomspace(0.02, 4000.0, 256)
 """Sampling sizes are kept on this grid, one byte for each point, so that a log of a million points stays small."""

@@ -8,11 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from altmas.methods.assured.estimator import Difference
-
-Array = NDArray[Any]
+from altmas.types import Array
 
 ALARM = 3.0
 """Standard errors beyond which two answers are said to disagree."""

@@ -10,19 +10,16 @@ A metric is Q(B) + <D(B), That - B>, linearised at a table B near That: exact fo
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from altmas.belief import Belief
-from altmas.labels.history import History
+from altmas.history import History
 from altmas.methods.assured.design import level_odds
 from altmas.metrics import Metric, table_of
 from altmas.metrics.formulas import positive
 from altmas.metrics.influence import influence_of
-
-Array = NDArray[Any]
+from altmas.types import Array
 
 LABELS_PER_CLASS = 4.0
 """How many labels for each class make half of the correction part of the point where metrics are linearised."""

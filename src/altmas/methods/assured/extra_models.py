@@ -6,16 +6,14 @@ labels that it did not see, so an answer that is no good costs time and nothing 
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from altmas.data.features import Features
-from altmas.data.pool import Pool
 from altmas.methods.assured.views import Description
+from altmas.pool import Pool
+from altmas.pool.features import Features
+from altmas.types import Array
 
-Array = NDArray[Any]
 Answer = Callable[[Pool, Description, Array, Array, Array, Array], Array | None]
 
 DRAWS, CHUNK = 20, 4096
@@ -28,7 +26,7 @@ def network(
     """(m,) the paper's dropout network trained on the labels: mean over its draws of P(the predicted class)."""
     if pool.features is None or len(train) == 0:
         return None
-    from altmas.surrogates import MCDropout
+    from altmas.methods.paper.surrogates import MCDropout
 
     rng = np.random.default_rng([SEED, len(train)])
     features = Features.of(pool)

@@ -6,12 +6,10 @@ slopes are drawn towards a prior.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from altmas.types import Array
 
 
 @dataclass(frozen=True)

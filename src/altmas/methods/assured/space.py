@@ -10,15 +10,16 @@ It needs no label at all, so a point that is predicted without its own label sta
 """
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.types import Array
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Array = NDArray[Any]
 Floats = NDArray[np.float32]
 
 COMPONENTS = 50

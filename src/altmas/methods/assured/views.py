@@ -13,9 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
-from altmas.data.pool import Pool
 from altmas.methods.assured.space import (
     FEW_COLUMNS,
     Floats,
@@ -24,8 +22,8 @@ from altmas.methods.assured.space import (
     median_distance,
     random_features,
 )
-
-Array = NDArray[Any]
+from altmas.pool import Pool
+from altmas.types import Array
 
 KERNEL_FEATURES, KERNEL_NUMBERS = 1000, 1.6e8
 """Random features of the kernel in which labels are learned; fewer where there would be more numbers than that."""

@@ -1,1 +1,0 @@
-"""What is believed about labels that are still unknown."""

@@ -1,0 +1,70 @@
+"""`altmas compare`: a second model on the labels that exist."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import READ, command
+from altmas.cli.sessions import opened
+
+if TYPE_CHECKING:
+    from altmas.compare import Difference
+
+
+@command(
+    "compare",
+    READ,
+    "altmas compare xray.altmas --predictions v2.csv --prediction vendor_label --id study_id",
+    'altmas compare xray.altmas --predictions v2.csv --prediction vendor_label --id study_id -m "recall[pneumonia]"',
+)
+def compare(
+    session: opt.SessionFile,
+    predictions: Annotated[
+        str,
+        typer.Option(
+            "--predictions",
+            metavar="FILE",
+            help="Table of the second model: .csv, .jsonl or .parquet.",
+            show_default=False,
+        ),
+    ],
+    prediction: Annotated[
+        str, typer.Option("--prediction", metavar="COLUMN", help="Column with its predicted class.", show_default=False)
+    ],
+    id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help="Column with the ids of the pool; without, rows are in its order."),
+    ] = None,
+    metrics: opt.Metrics = None,
+    json: opt.Json = False,
+) -> None:
+    """Is a second model better? Its predictions on the same pool, judged by the labels that exist already.
+
+    Differences are second minus first, from the same items, so what both get right or wrong alike cancels.
+    """
+    from altmas.pool.tables import column_of
+
+    second = column_of(predictions, prediction)
+    with opened(session) as one, show.working("comparing"):
+        given = second if id is None else dict(zip(column_of(predictions, id).tolist(), second.tolist(), strict=True))
+        found = one.compare(given, metrics or None)
+    if json:
+        show.as_json(found.to_dict())
+        return
+    show.say(found.summary)
+    columns = ("metric", "first", "second", "difference", "interval", "verdict", "note")
+    show.table(columns, map(_row, found), right=columns[1:5])
+
+
+def _row(one: "Difference") -> tuple[str, ...]:
+    return (
+        one.metric,
+        show.number(one.first),
+        show.number(one.second),
+        "undefined" if one.value != one.value else f"{one.value:+.4f}",
+        "-" if one.low != one.low else f"[{one.low:+.4f}, {one.high:+.4f}]",
+        one.verdict,
+        one.note,
+    )

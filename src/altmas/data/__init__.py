@@ -1,1 +1,0 @@
-"""The pool: what the model under test said about which points, and how tables and files become one."""

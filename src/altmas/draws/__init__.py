@@ -1,1 +1,0 @@
-"""Which points to label next: scores of points, and draws with known probabilities."""

@@ -1,1 +1,0 @@
-"""From labels to metrics with intervals."""

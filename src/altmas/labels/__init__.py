@@ -1,1 +1,0 @@
-"""The label log: what was drawn, told and skipped, by whom, in one append-only file."""

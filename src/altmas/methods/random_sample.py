@@ -1,0 +1,175 @@
+"""Metrics from a uniform random sample of the pool, with their intervals (B1, B2, C4, C5).
+
+The pool has two parts: points whose labels were volunteered, known exactly, and the rest, of which a uniform sample
+was drawn. K = counts of the sample, n = its size, r_a = how many of the rest are predicted a (known).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.intervals import normal_quantile, wilson
+from altmas.metrics import Metric
+from altmas.metrics.averages import too_few_labels
+from altmas.types import Array
+
+
+@dataclass(frozen=True)
+class RandomSample:
+    """counts (C, C) of the drawn labels, exact (C, C) of the volunteered ones, rows (C,) = r_a of the rest."""
+
+    counts: Array
+    exact: Array
+    rows: Array
+    calibrate_rows: bool = False
+
+    @property
+    def drawn(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def volunteered(self) -> int:
+        return int(self.exact.sum())
+
+    @property
+    def named(self) -> int:
+        """How many classes the model names."""
+        return int(((self.rows > 0) | (self.exact.sum(1) > 0)).sum())
+
+    @cached_property
+    def stratified(self) -> bool:
+        """Whether every predicted class has a label, so that shares can be taken row by row."""
+        seen = self.counts.sum(1)
+        return self.calibrate_rows and bool((seen[self.rows > 0] > 0).all())
+
+    @cached_property
+    def table(self) -> Array:
+        """The estimated table of the whole pool: (B1) scaled up, or with the known row sums."""
+        if self.drawn == 0:
+            return self.exact
+        if self.stratified:
+            seen = np.maximum(self.counts.sum(1), 1.0)
+            return np.asarray(self.exact + self.counts / seen[:, None] * self.rows[:, None])
+        return np.asarray(self.exact + self.counts * (self.rows.sum() / self.drawn))
+
+
+def interval_of_sample(metric: Metric, sample: RandomSample, confidence: float) -> tuple[float, float, float, str]:
+    """(value, low, high, note) of one metric."""
+    value = float(metric.of_table(sample.table)) if sample.table.sum() else np.nan
+    if np.isnan(value):
+        return np.nan, np.nan, np.nan, _why_undefined(metric, sample)
+    if sample.drawn == sample.rows.sum():
+        return value, value, value, "every point is labelled: exact"
+    if why := too_few_labels(metric, sample.drawn + sample.volunteered, sample.named):
+        return value, np.nan, np.nan, why
+    if metric.kind in PROPORTIONS:
+        low, high = _of_proportion(metric, sample, normal_quantile(confidence))
+    else:
+        low, high = _linearised(metric, value, sample, confidence)
+    return value, low, high, ""
+
+
+def _why_undefined(metric: Metric, sample: RandomSample) -> str:
+    if sample.drawn + sample.volunteered == 0:
+        return "undefined: no label yet"
+    return f"undefined: no label so far tells about {metric.name}"
+
+
+# ---------------------------------------------------------------- proportions: Wilson (B2)
+
+PROPORTIONS = ("accuracy", "error", "precision", "recall", "specificity", "npv", "confusion")
+KNOWN_TRIALS = ("accuracy", "error", "precision", "npv", "confusion")
+"""Proportions whose number of trials in the pool is known from the predictions alone."""
+
+
+def cells_of(metric: Metric, n_classes: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(successes, trials), each (C, C): the cells of T that a proportion counts above and below the line."""
+    predicted, true = np.indices((n_classes, n_classes))
+    k = metric.classes[0] if metric.classes else 0
+    right, everything = predicted == true, np.ones((n_classes, n_classes), np.bool_)
+    if metric.kind == "accuracy":
+        return right, everything
+    if metric.kind == "error":
+        return ~right, everything
+    if metric.kind == "confusion":
+        return (predicted == k) & (true == metric.classes[1]), everything
+    if metric.kind == "precision":
+        return (predicted == k) & right, predicted == k
+    if metric.kind == "recall":
+        return (predicted == k) & right, true == k
+    negative = (predicted != k) & (true != k)
+    return negative, (true != k if metric.kind == "specificity" else predicted != k)
+
+
+def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[float, float]:
+    """Wilson on the drawn trials with the finite-pool factor, joined with the volunteered ones, which are exact.
+
+    Calibrated rows make each trial worth more: by as much as the linearised variance falls.
+    """
+    successes, trials = cells_of(metric, len(sample.rows))
+    drawn = sample.table - sample.exact
+    n, size = sample.counts[trials].sum(), drawn[trials].sum()
+    share = drawn[successes].sum() / size if n else 0.5
+    if metric.kind in KNOWN_TRIALS:
+        size = sample.rows[trials.any(1)].sum()
+        unseen = 1 - n / size if size else 0.0
+    elif n == 0:  # no drawn point tells how many trials there are: all of the rest could be, on either side
+        size, unseen = sample.rows.sum() - sample.drawn, 1.0
+    else:
+        unseen = 1 - sample.drawn / sample.rows.sum()
+    if sample.stratified:
+        plain, calibrated = (
+            _variance(metric, sample, z, stratified=False),
+            _variance(metric, sample, z, stratified=True),
+        )
+        unseen *= calibrated / plain if plain else 1.0
+    low, high = wilson(share, n / unseen if unseen > 0 else np.inf, z)
+    top, bottom = sample.exact[successes].sum(), sample.exact[trials].sum() + size
+    return (top + size * low) / bottom, (top + size * high) / bottom
+
+
+# ---------------------------------------------------------------- everything else: linearised
+
+
+def _linearised(metric: Metric, value: float, sample: RandomSample, confidence: float) -> tuple[float, float]:
+    """The interval by the gradient (C4): Wilson's at the number of trials that would have this variance for a metric
+    between 0 and 1, value +- t se for any other."""
+    n, z = sample.drawn, normal_quantile(confidence)
+    variance = _variance(metric, sample, z, stratified=sample.stratified)
+    if metric.bounds == (0.0, 1.0) and variance > 0:
+        inner = (value * n + z**2 / 2) / (n + z**2)
+        return wilson(value, inner * (1 - inner) / variance, z)
+    from scipy.special import stdtrit  # here, because scipy takes longer to load than all of altmas
+
+    half = float(stdtrit(max(n - 1, 1), (1 + confidence) / 2)) * variance**0.5
+    return max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
+
+
+def _variance(metric: Metric, sample: RandomSample, z: float, *, stratified: bool) -> float:
+    """Variance of the estimate by the gradient (C4), by predicted class (C5) when rows are calibrated.
+
+    It is taken at counts with z^2 pseudo-labels added (half right, half wrong, as Agresti and Coull do for one
+    share): a sample without a single error must not give an interval of width 0.
+    """
+    smoothed = sample.counts + _pseudo_labels(sample, z**2)
+    influence = metric.gradient(sample.table)  # dQ of moving one point into a cell
+    if not stratified:
+        share, size = smoothed / smoothed.sum(), sample.rows.sum()
+        spread = (share * influence**2).sum() - (share * influence).sum() ** 2
+        return max(0.0, float(size**2 * (1 - sample.drawn / size) * spread / smoothed.sum()))
+    kept = sample.rows > 0
+    smoothed, influence, rows = smoothed[kept], influence[kept], sample.rows[kept]
+    seen = smoothed.sum(1)
+    spread = (smoothed * influence**2).sum(1) / seen - ((smoothed * influence).sum(1) / seen) ** 2
+    unseen = 1 - sample.counts[kept].sum(1) / rows
+    return max(0.0, float((rows**2 * unseen * spread / seen).sum()))
+
+
+def _pseudo_labels(sample: RandomSample, weight: float) -> Array:
+    """(C, C) of total `weight`: rows as predicted in the pool, half on the diagonal, half spread over the rest."""
+    n_classes = len(sample.rows)
+    spread = np.full((n_classes, n_classes), 0.5 / (n_classes - 1))
+    np.fill_diagonal(spread, 0.5)
+    return np.asarray(weight * (sample.rows / sample.rows.sum())[:, None] * spread)

@@ -1,0 +1,1 @@
+"""Published methods by others, as their papers give them."""

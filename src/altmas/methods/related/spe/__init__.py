@@ -1,0 +1,240 @@
+"""Semisupervised performance evaluation: few labels and the distribution of all scores (C.7)."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from altmas.errors import MethodError, PlanError
+from altmas.estimates import Estimate, Estimates
+from altmas.history import Batch, History
+from altmas.methods.paper.rounds import estimates_of, known_table, nothing_known, uniform_batch
+from altmas.methods.protocol import Needs
+from altmas.methods.related.spe.families import FAMILIES
+from altmas.methods.related.spe.mixture import BinnedScores, Mixture, fit, fit_as_far_as_labels_bear_it, logit, sample
+from altmas.metrics import Metric
+from altmas.pool import Pool
+from altmas.suggest import near
+from altmas.task import Task
+from altmas.types import Array
+
+FIT = 17
+"""Purpose of the random numbers of a fit."""
+
+RIGHT = -1
+"""The question "is the model right?"; a class code k stands for "is it k?"."""
+
+AGREE = 1.05
+"""R-hat above which the chains have not found the same posterior."""
+
+FEW = 5
+"""With fewer labels of one kind nothing keeps its score distribution from being something else."""
+
+MODEL = "credible if the score families fit"
+
+
+@dataclass(frozen=True)
+class Spe:
+    """Uniform labels; two score distributions for each question, after Welinder, Welling and Perona (2013).
+
+    Accuracy asks "is the model right?" of its score of its own answer; a metric of class k asks "is it k?" of the
+    score of k; other metrics ask that of every class. Answers are drawn for the unlabelled points of this pool (C25),
+    so the interval is credible for the pool, as far as the families fit; where they do not, estimates are biased.
+
+    families        what each score distribution may be; the pair of lowest BIC is taken
+    unlabelled      how much an unlabelled point counts in the fit; 1 as published, by default as far as the labels bear
+                    it (where the families do not fit, thousands of scores would outvote what the labels say)
+    chains, steps   of the random walk, the first half of which is thrown away
+    draws           of the parameters that metrics are computed for
+    """
+
+    families: tuple[str, ...] = tuple(FAMILIES)
+    unlabelled: float | None = None
+    chains: int = 4
+    steps: int = 2000
+    draws: int = 400
+
+    name = "spe"
+    needs = Needs(
+        scores=True,
+        interval="credible",
+        biased=True,
+        after="Welinder, Welling and Perona 2013, A lazy man's approach to benchmarking",
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "families", tuple(self.families))  # a list when read back from a session file
+        for name in self.families:
+            if name not in FAMILIES:
+                hint = near(name, FAMILIES) or ";"
+                raise MethodError(f"family {name!r} does not exist{hint} known: {', '.join(FAMILIES)}")
+        for option, value, least in (
+            ("families", len(self.families), 1),
+            ("chains", self.chains, 2),
+            ("steps", self.steps, 100),
+            ("draws", self.draws, 20),
+            ("unlabelled", 0 if self.unlabelled is None else self.unlabelled, 0),
+        ):
+            if value < least:
+                raise PlanError(f"{option} {value!r} is out of range; expected at least {least}; nothing was recorded")
+
+    def propose(self, task: Task, history: History, n: int) -> Batch:
+        return uniform_batch(task, history, n)
+
+    def estimate(self, task: Task, history: History) -> Estimates:
+        if len(history.labels) == 0:
+            return nothing_known(self.name, task)
+        if len(history.labels) == len(task.pool):
+            found = estimates_of(self.name, task, history, None)
+            exact = tuple(_exact(one) for one in found)
+            return Estimates(exact, self.name)
+        answers: dict[int, Answers] = {}
+        values = [self._of_metric(task, history, metric, answers) for metric in task.metrics]
+        fits = {"right" if key == RIGHT else str(task.pool.classes[key]): one.info for key, one in answers.items()}
+        return Estimates(tuple(values), self.name, {"mixtures": fits})
+
+    def _of_metric(self, task: Task, history: History, metric: Metric, answers: dict[int, "Answers"]) -> Estimate:
+        asked = questions(metric, len(task.pool.classes))
+        for key in asked:
+            if key not in answers:
+                answers[key] = answers_to(self, task, history, key)
+        known = known_table(task, history, metric)
+        members = metric.members(task.pool)
+        unknown = history.known < 0 if members is None else members & (history.known < 0)
+        rng = np.random.default_rng([task.seed, FIT, len(history.labels), asked[0] + 1, len(asked)])
+        tables = known + filled(task.pool, unknown, [answers[key] for key in asked], rng)
+        return credible(metric, tables, task.confidence, len(history.labels), _note([answers[key] for key in asked]))
+
+
+def _note(answers: list["Answers"]) -> str:
+    """What an interval rests on, and what speaks against it."""
+    worst = max(one.info["r_hat"] for one in answers)
+    fewest = min(min(one.info["labels"].values()) for one in answers)
+    note = MODEL if worst <= AGREE else f"{MODEL}; chains disagree (R-hat {worst:.2f})"
+    return note if fewest >= FEW else f"{note}; only {fewest} labels of one kind, so the scores alone tell it"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is believed about one question: (draws, B) P(yes | score in this bin) under each draw of the parameters."""
+
+    key: int
+    scores: BinnedScores
+    yes: Array
+    info: dict[str, Any]
+
+
+def questions(metric: Metric, n_classes: int) -> tuple[int, ...]:
+    """The questions that a metric needs answered."""
+    if metric.kind in ("accuracy", "error"):
+        return (RIGHT,)
+    return (metric.classes[-1],) if metric.classes else tuple(range(n_classes))
+
+
+_fitted: WeakKeyDictionary[Pool, dict[Hashable, Answers]] = WeakKeyDictionary()
+REMEMBERED = 64
+
+
+def answers_to(options: Spe, task: Task, history: History, key: int) -> Answers:
+    """The fitted mixture for one question; remembered while the pool lives, as asking twice gives the same."""
+    moment = (options, task.seed, key, tuple(history.labels.items()))
+    remembered = _fitted.setdefault(task.pool, {})
+    if moment not in remembered:
+        while len(remembered) >= REMEMBERED:
+            remembered.pop(next(iter(remembered)))
+        remembered[moment] = _answers(options, task, history, key)
+    return remembered[moment]
+
+
+def _answers(options: Spe, task: Task, history: History, key: int) -> Answers:
+    pool, rows = task.pool, history.labelled
+    assert pool.scores is not None
+    asked = pool.predictions if key == RIGHT else np.full(len(pool), key)
+    scores = BinnedScores.of(logit(pool.scores[np.arange(len(pool)), asked]))
+    yes = history.codes == asked[rows]
+    mixture = Mixture(scores, scores.counts(history.known < 0), scores.counts(rows[~yes]), scores.counts(rows[yes]))
+    if options.unlabelled is None:
+        best, weight = fit_as_far_as_labels_bear_it(mixture, options.families)
+    else:
+        weight = options.unlabelled
+        best = fit(replace(mixture, unlabelled=weight * mixture.unlabelled), options.families)
+    rng = np.random.default_rng([task.seed, FIT, len(rows), key + 1])
+    chains = sample(best, rng, options.chains, options.steps)
+    if chains.r_hat.max() > AGREE:  # once more, longer
+        chains = sample(best, rng, options.chains, 4 * options.steps)
+    every = chains.kept.reshape(-1, chains.kept.shape[-1])
+    theta = every[np.linspace(0, len(every) - 1, options.draws).astype(np.int64)]
+    info = {
+        "families": list(best.mixture.families),
+        "labels": {"yes": int(yes.sum()), "no": int((~yes).sum())},
+        "unlabelled_weight": weight,
+        "bic": best.bic,
+        "r_hat": float(chains.r_hat.max()),
+        "accepted": chains.accepted,
+        "ks_distance": best.mixture.ks_distance(best.theta),
+        "share": float((1 / (1 + np.exp(-theta[:, 0]))).mean()),
+    }
+    return Answers(key, scores, best.mixture.responsibility(theta), info)
+
+
+# ---------------------------------------------------------------- labels drawn for the pool (C25)
+
+
+def filled(pool: Pool, unknown: Array, answers: list[Answers], rng: np.random.Generator) -> Array:
+    """(draws, C, C) tables of the unlabelled points.
+
+    For one question, points answered "no" lie in some cell that the metric does not tell apart. For all classes at
+    once, each row is scaled to the known number of points predicted so.
+    """
+    n_classes = len(pool.classes)
+    predicted = np.bincount(pool.predictions[unknown], minlength=n_classes).astype(np.float64)
+    drawn = [yes_counts(pool, unknown, one, rng) for one in answers]  # each (draws, C)
+    tables = np.zeros((len(drawn[0]), n_classes, n_classes))
+    if len(answers) > 1:
+        tables = np.stack(drawn, axis=2) + 1e-9
+        return np.asarray(tables * (predicted / tables.sum(2))[:, :, None])
+    a, yes = np.arange(n_classes), drawn[0]
+    true = a if answers[0].key == RIGHT else np.full(n_classes, answers[0].key)
+    other = np.where(a == true, (a + 1) % n_classes, a)
+    tables[:, a, true] = yes
+    tables[:, a, other] += predicted - yes
+    return tables
+
+
+def yes_counts(pool: Pool, unknown: Array, answers: Answers, rng: np.random.Generator) -> Array:
+    """(draws, C) how many unlabelled points predicted a are answered "yes" in each draw of labels."""
+    n_classes, bins = len(pool.classes), len(answers.scores.values)
+    cells = np.bincount(pool.predictions[unknown] * bins + answers.scores.place[unknown], minlength=n_classes * bins)
+    full = np.flatnonzero(cells)
+    yes = np.zeros((len(answers.yes), n_classes))
+    drawn = rng.binomial(cells[full], np.clip(answers.yes[:, full % bins], 0.0, 1.0))
+    for a in np.unique(full // bins):
+        yes[:, a] = drawn[:, full // bins == a].sum(1)
+    return yes
+
+
+def credible(metric: Metric, tables: Array, confidence: float, labels: int, note: str) -> Estimate:
+    """Mean and central interval of the metric over the tables in which it is defined."""
+    values = np.asarray(metric.of_table(tables), np.float64)
+    defined = values[~np.isnan(values)]
+    nan = float("nan")
+    if len(defined) == 0:
+        return Estimate(metric.name, nan, nan, nan, confidence, labels, note="undefined: in every draw of the labels")
+    if len(defined) < len(values):
+        note += f"; undefined in {len(values) - len(defined)} of {len(values)} draws, which are left out"
+    value = float(defined.mean())
+    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
+    return Estimate(
+        metric.name, value, min(low, value), max(high, value), confidence, labels, interval="credible", note=note
+    )
+
+
+def _exact(one: Estimate) -> Estimate:
+    """The truth as an estimate with an interval of no width; undefined stays undefined."""
+    if np.isnan(one.value):
+        return one
+    return Estimate(
+        one.metric, one.value, one.value, one.value, one.confidence, one.labels, interval="credible", note=one.note
+    )

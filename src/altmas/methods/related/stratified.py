@@ -1,0 +1,98 @@
+"""Stratified sampling on the model's confidence (C.3)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.errors import MethodError
+from altmas.estimates import Estimates
+from altmas.history import Batch, History
+from altmas.methods.protocol import Needs
+from altmas.methods.related.proxy import confidence_of
+from altmas.methods.related.strata import (
+    CUTS,
+    allocation,
+    draw_in_strata,
+    drawn_rows,
+    jeffreys_sd,
+    labelled_draws,
+    next_counts,
+    stratified_sample,
+    stratum_counts,
+)
+from altmas.methods.related.weighted_sample import estimates_of, volunteered_mask
+from altmas.task import Task
+
+PROPOSE = 11
+ALLOCATIONS = ("proportional", "equal", "neyman")
+
+
+@dataclass(frozen=True)
+class Stratified:
+    """Strata of the model's highest score, labels shared out among them, after Kumar and Raj (2018).
+
+    Without scores the strata are those of a label-free imitation of the model by its features (adapted).
+
+    strata      how many cells, fewer where scores are tied
+    cut         "equal-size" | "equal-width" | "root-frequency"
+    allocation  "proportional" and "equal" are fixed before any label and give unbiased totals; "neyman" follows the
+                labels' own spread, so its totals are slightly biased
+    pilot       share of the labels at each moment that "neyman" leaves proportional
+    """
+
+    strata: int = 10
+    cut: str = "equal-size"
+    allocation: str = "proportional"
+    pilot: float = 0.2
+
+    name = "stratified"
+
+    def __post_init__(self) -> None:
+        check_option("stratified", "cut", self.cut, CUTS)
+        check_option("stratified", "allocation", self.allocation, ALLOCATIONS)
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(
+            either=True,
+            interval="fixed-n",
+            biased=self.allocation == "neyman",
+            after="Kumar and Raj 2018, Classifier risk estimation under limited labeling resources",
+        )
+
+    def propose(self, task: Task, history: History, n: int) -> Batch:
+        strata = self._strata(task)
+        count = int(strata.max()) + 1
+        sizes = np.bincount(strata[~volunteered_mask(history)], minlength=count)
+        have = stratum_counts(strata, drawn_rows(history), count)
+        open_points = np.flatnonzero(history.open)
+        target = self._target(task, history, strata, sizes, int(have.sum()) + n)
+        counts = next_counts(target, have, n, stratum_counts(strata, open_points, count))
+        indices, chances = draw_in_strata(strata, counts, open_points, history.rng(task.seed, PROPOSE))
+        return Batch(indices, chances, labels_before=len(history.labels))
+
+    def _target(
+        self, task: Task, history: History, strata: NDArray[np.int64], sizes: NDArray[np.int64], total: int
+    ) -> NDArray[np.int64]:
+        if self.allocation != "neyman":
+            return allocation(total, sizes, self.allocation)
+        rows = labelled_draws(history)
+        right = rows[history.known[rows] == task.pool.predictions[rows]]
+        spreads = jeffreys_sd(stratum_counts(strata, right, len(sizes)), stratum_counts(strata, rows, len(sizes)))
+        mean = float((sizes * spreads).sum() / sizes.sum())
+        return allocation(total, sizes, "neyman", (1 - self.pilot) * spreads + self.pilot * mean)
+
+    def estimate(self, task: Task, history: History) -> Estimates:
+        strata = self._strata(task)
+        sample = stratified_sample(history, strata)
+        return estimates_of(self.name, task, history, sample.solver(task, history), {"strata": int(strata.max()) + 1})
+
+    def _strata(self, task: Task) -> NDArray[np.int64]:
+        return CUTS[self.cut](confidence_of(task.pool), self.strata)
+
+
+def check_option(method: str, option: str, given: str, known: object) -> None:
+    """MethodError if an option of a method is not one of the values known."""
+    if given not in known:  # type: ignore[operator]
+        raise MethodError(f"method {method!r}: {option} {given!r} does not exist; expected one of {', '.join(known)}")  # type: ignore[arg-type]

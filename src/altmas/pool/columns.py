@@ -1,0 +1,222 @@
+"""The columns of a table that are needed, as Arrow, whatever the table is; and numbers and names out of them."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from narwhals.exceptions import NarwhalsError
+from numpy.typing import NDArray
+
+from altmas.errors import PoolError
+from altmas.items.lazy import LazyItems
+from altmas.pool.files import read_columns, refuse_unknown, sentence
+
+Floats = NDArray[np.float32]
+
+
+class Columns:
+    """Some columns of a pandas, polars or pyarrow frame, a Hugging Face dataset or a file.
+
+    table    (N rows) the columns, in Arrow's memory
+    where    how the table is called in messages
+    classes  {column: names} of the columns that hold Hugging Face ClassLabel codes
+    """
+
+    def __init__(self, table: Any, names: Sequence[str], numbers: Sequence[str] = ()) -> None:
+        self.where = os.fspath(table) if isinstance(table, str | os.PathLike) else "the table"
+        for name in (*names, *numbers):
+            if not isinstance(name, str):
+                raise PoolError(f"column {name!r} was not understood; expected the name of a column")
+        if isinstance(table, str | os.PathLike):
+            self.table = read_columns(table, list(dict.fromkeys(names)), list(dict.fromkeys(numbers)))
+        else:
+            self.table = _in_memory(table, list(dict.fromkeys([*names, *numbers])))
+        self.classes = _stored_class_names(self.table.schema) | _class_names(table)
+        if self.table.num_rows == 0:
+            raise PoolError(f"{self.where} has no rows; nothing can be tested")
+
+    def names(self, name: str) -> NDArray[Any]:
+        """(N,) classes or ids in a column; PoolError on the first row without one."""
+        column = self._plain(name)
+        if column.null_count:
+            row = column.is_null().to_numpy(zero_copy_only=False).argmax()
+            raise PoolError(f"{self._at(name)}, row {row}: the value is missing; every point needs one")
+        kind = column.type
+        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+        if not (texts or _is_number(kind)):
+            raise PoolError(f"{self._at(name)} holds {kind}; expected integers, texts or booleans")
+        values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return values
+
+    def labels(self, name: str) -> NDArray[Any]:
+        """(N,) values of a slice column; None or nan where missing."""
+        values: NDArray[Any] = self._plain(name).to_numpy(zero_copy_only=False)
+        return values
+
+    def items(self, names: str | Sequence[str]) -> LazyItems:
+        """What a labeller sees: the values of one column, or the rows of several as dicts."""
+        return LazyItems(self.table.column(names) if isinstance(names, str) else self.table.select(list(names)))
+
+    def matrix(self, names: Sequence[str]) -> Floats:
+        """(N, columns) numbers in columns, or (N, length) in one column of equally long lists."""
+        if len(names) == 1 and _is_list(_storage(self.table.column(names[0])).type):
+            return self._stacked(names[0])
+        matrix = np.empty((self.table.num_rows, len(names)), np.float32)
+        for place, name in enumerate(names):
+            matrix[:, place] = self._numbers(self.table.column(name), name)
+        return matrix
+
+    def _plain(self, name: str) -> pa.ChunkedArray:
+        """A column of names without dictionaries, codes, bytes or dates."""
+        column = self.table.column(name)
+        kind = column.type
+        try:
+            if pa.types.is_dictionary(kind):
+                return column.cast(kind.value_type)
+            if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_temporal(kind):
+                return column.cast(pa.large_string())
+        except pa.ArrowException as cause:
+            raise PoolError(f"{self._at(name)} holds {kind} that is no text: {sentence(cause)}") from cause
+        return self._named(column, name) if name in self.classes and pa.types.is_integer(kind) else column
+
+    def _named(self, codes: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+        """The names of ClassLabel codes; -1 is how Hugging Face writes that there is none."""
+        known = self.classes[name]
+        codes = pc.if_else(pc.equal(codes, -1), None, codes)
+        wrong = pc.or_(pc.less(codes, 0), pc.greater_equal(codes, len(known))).fill_null(False)
+        if pc.any(wrong).as_py():
+            row = wrong.to_numpy(zero_copy_only=False).argmax()
+            raise PoolError(f"{self._at(name)}, row {row}: {codes[row]} is no code of its {len(known)} class names")
+        return pa.chunked_array([pa.array(known)]).take(codes)
+
+    def _stacked(self, name: str) -> Floats:
+        column = _storage(self.table.column(name))
+        lengths = pc.list_value_length(column)
+        found = pc.min_max(lengths)
+        if column.null_count or found["min"] != found["max"]:
+            expected = lengths.drop_null()[0].as_py()
+            row = pc.not_equal(lengths, expected).fill_null(True).to_numpy(zero_copy_only=False).argmax()
+            what = "nothing" if lengths[row].as_py() is None else f"{lengths[row]} numbers"
+            raise PoolError(f"{self._at(name)}, row {row} holds {what}, the rows before it {expected} numbers")
+        width = found["max"].as_py()
+        pieces = self._numbers(pa.chunked_array([chunk.flatten() for chunk in column.chunks]), name, width)
+        return pieces.reshape(len(column), width)
+
+    def _numbers(self, column: pa.ChunkedArray, name: str, width: int = 1) -> Floats:
+        """The values as float32; PoolError on a text, and on the first row that is missing or not finite."""
+        if pa.types.is_string(column.type):  # a CSV column that is shown, or a slice, and a feature as well
+            with suppress(pa.ArrowInvalid):
+                column = column.cast(pa.float64())
+        if not _is_number(column.type):
+            raise PoolError(f"{self._at(name)} holds {column.type}; expected numbers")
+        values = np.empty(len(column), np.float32)
+        with np.errstate(over="ignore"):
+            for start, chunk in _chunks(column):
+                exact = chunk.cast(pa.float64()) if pa.types.is_decimal(chunk.type) else chunk
+                values[start : start + len(chunk)] = exact.to_numpy(zero_copy_only=False)
+        if not np.isfinite(values).all():
+            place = int(np.isfinite(values).argmin())
+            given = "missing" if column[place].as_py() is None else f"{column[place]}, which is not a finite float32"
+            raise PoolError(f"{self._at(name)}, row {place // width}: the value is {given}")
+        return values
+
+    def _at(self, name: str) -> str:
+        return f"{self.where}, column {name!r}"
+
+
+def _chunks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
+    start = 0
+    for chunk in column.chunks:
+        yield start, chunk
+        start += len(chunk)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _storage(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """What an extension type (a tensor, for instance) is made of."""
+    if not isinstance(column.type, pa.BaseExtensionType):
+        return column
+    return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+
+
+# ---------------------------------------------------------------- tables in memory
+
+
+def _in_memory(table: Any, names: list[str]) -> pa.Table:
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        refuse_unknown(names, table.column_names, "the table")
+        return table.select(names)
+    if isinstance(getattr(table, "features", None), Mapping) and hasattr(table, "with_format"):
+        return _of_dataset(table, names)
+    return _of_frame(table, names)
+
+
+def _of_dataset(dataset: Any, names: list[str]) -> pa.Table:
+    if not hasattr(dataset, "__len__"):
+        raise PoolError("a streamed dataset cannot be a pool; load it without streaming=True")
+    refuse_unknown(names, list(dataset.features), "the dataset")
+    return dataset.select_columns(names).with_format("arrow")[:]
+
+
+def _of_frame(table: Any, names: list[str]) -> pa.Table:
+    try:
+        frame = nw.from_native(table, pass_through=True)
+        if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+            raise PoolError(_no_table(table))
+        refuse_unknown(names, frame.collect_schema().names(), "the table")
+        chosen = frame.select(names)
+        read = chosen.collect(backend="pyarrow") if isinstance(chosen, nw.LazyFrame) else chosen
+    except NarwhalsError as cause:
+        raise PoolError(f"the table cannot be read: {sentence(cause)}") from cause
+    return pa.table({name: _of_series(read.get_column(name), name) for name in names})
+
+
+def _of_series(series: Any, name: str) -> Any:
+    try:
+        return series.to_arrow()
+    except (pa.ArrowException, TypeError, ValueError) as cause:
+        values = series.to_list()
+        if all(value is None or isinstance(value, str | int | float) for value in values):  # 1 and "one" together
+            return pa.array([None if value is None or value != value else str(value) for value in values])
+        raise PoolError(f"the table, column {name!r} holds a mixture of types: {sentence(cause)}") from cause
+
+
+def _no_table(table: Any) -> str:
+    expected = "expected a pandas, polars or pyarrow frame, a Hugging Face dataset or the path of a file"
+    if isinstance(table, Mapping):
+        return f"a dictionary is no table (its keys are {', '.join(map(repr, table))}; pick one split?); {expected}"
+    return f"{type(table).__name__} is no table; {expected}"
+
+
+def _class_names(table: Any) -> dict[str, list[str]]:
+    """{column: names} of a Hugging Face dataset's ClassLabel features."""
+    features = getattr(table, "features", None)
+    if not isinstance(features, Mapping):
+        return {}
+    return {name: list(one.names) for name, one in features.items() if getattr(one, "names", None)}
+
+
+def _stored_class_names(schema: pa.Schema) -> dict[str, list[str]]:
+    """The same from the note that Hugging Face leaves in Arrow tables and Parquet files."""
+    try:
+        note = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = note.get("info", {}).get("features", {})
+        return {name: one["names"] for name, one in features.items() if one.get("_type") == "ClassLabel"}
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return {}

@@ -1,0 +1,150 @@
+"""From a table (a frame, a Hugging Face dataset, a file) to a pool: columns have roles.
+
+Every table becomes Arrow on the way, so the same data make the same pool, down to the fingerprint.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from altmas.errors import PoolError
+from altmas.pool.columns import Columns
+from altmas.pool.files import existing, read_matrix
+from altmas.pool.naming import Name, names_of
+from altmas.pool.pool import Pool
+
+Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None
+"""Where numbers come from: column names and .npy files, one column of lists, or an array."""
+
+
+def pool_from_table(
+    table: Any,
+    *,
+    prediction: str,
+    id: str | None = None,
+    features: Numbers = None,
+    scores: Numbers = None,
+    slices: str | Sequence[str] = (),
+    show: str | Sequence[str] | None = None,
+    classes: Sequence[Name] | None = None,
+) -> Pool:
+    """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
+
+    prediction, id    columns
+    features, scores  columns of numbers and .npy files aligned by row, one column of equally long lists, or an array
+    slices            columns that divide the pool
+    show              one column (items are its values) or several (items are dicts)
+    classes           the class list; by default the names of a Hugging Face ClassLabel, else what is seen
+    Raises FileError or PoolError, naming the file, the column and the row (counted from 0).
+    """
+    inputs, outputs = _origin(features), _origin(scores)
+    parts = [slices] if isinstance(slices, str) else list(slices)
+    shown = show if isinstance(show, str) else list(show or ()) or None
+    names = [prediction, *([] if id is None else [id]), *parts, *([shown] if isinstance(shown, str) else shown or [])]
+    columns = Columns(table, names, [*_named(inputs), *_named(outputs)])
+    try:
+        pool = Pool(
+            _matrix(columns, inputs),
+            columns.names(prediction),
+            scores=_matrix(columns, outputs),
+            classes=columns.classes.get(prediction) if classes is None else classes,
+            ids=None if id is None else columns.names(id),
+            slices={name: columns.labels(name) for name in parts},
+            items=None if shown is None else columns.items(shown),
+        )
+    except PoolError as cause:
+        roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs}
+        raise PoolError(_placed(str(cause), columns.where, roles)) from cause
+    if isinstance(table, str | os.PathLike) and all(one is None or _stored(one) for one in (inputs, outputs)):
+        pool.source = {
+            "table": str(existing(table)),
+            "folder": str(existing(table).parent),
+            "prediction": prediction,
+            "id": id,
+            "features": _stored(inputs),
+            "scores": _stored(outputs),
+            "slices": parts,
+            "show": shown,
+            "classes": None if classes is None else list(pool.classes),
+        }
+    return pool
+
+
+def pool_from_source(source: Mapping[str, Any]) -> Pool:
+    """The pool that `pool.source` describes, read again from its files; FileError if one is gone.
+
+    `source["folder"]` is where relative image paths among the items start.
+    """
+    roles = {role: value for role, value in source.items() if role not in ("table", "folder")}
+    return pool_from_table(source["table"], **roles)
+
+
+def column_of(table: Any, name: str) -> NDArray[Any]:
+    """(N,) classes in one column of a table or file, such as the known truth; PoolError on a row without one."""
+    return names_of(Columns(table, [name]).names(name), f"column {name!r}")
+
+
+def _origin(given: Any) -> Any:
+    """None, a Path, a tuple of column names and Paths, or an array."""
+    if hasattr(given, "tolist") and np.ndim(given) == 1:
+        given = given.tolist()
+    if isinstance(given, list | tuple) and all(isinstance(one, str) for one in given):
+        given = given[0] if len(given) == 1 else tuple(given) or None
+    if isinstance(given, os.PathLike) or (isinstance(given, str) and _is_file_name(given)):
+        return existing(given)
+    if isinstance(given, tuple) and all(isinstance(one, str) for one in given):
+        return tuple(existing(one) if _is_file_name(one) else one for one in given)
+    return (given,) if isinstance(given, str) else given
+
+
+def _is_file_name(text: str) -> bool:
+    return Path(text).suffix.lower() in (".npy", ".npz", ".pkl", ".pickle", ".pt", ".joblib")
+
+
+def _named(origin: Any) -> tuple[str, ...]:
+    """The columns that numbers come from, if they come from columns."""
+    return tuple(one for one in origin if isinstance(one, str)) if _listed(origin) else ()
+
+
+def _listed(origin: Any) -> bool:
+    return isinstance(origin, tuple) and all(isinstance(one, str | Path) for one in origin)
+
+
+def _matrix(columns: Columns, origin: Any) -> Any:
+    if isinstance(origin, Path):
+        return read_matrix(origin)
+    if not _listed(origin):
+        return origin
+    if len(_named(origin)) == len(origin):
+        return columns.matrix(origin)
+    return _side_by_side(
+        [read_matrix(one) if isinstance(one, Path) else columns.matrix([one]) for one in origin], origin
+    )
+
+
+def _side_by_side(parts: list[NDArray[Any]], origin: tuple[str | Path, ...]) -> NDArray[np.float32]:
+    """(N, all columns) of files and columns together, as float32."""
+    lengths = {len(one) for one in parts}
+    if len(lengths) > 1:
+        told = ", ".join(f"{one} {len(part)}" for one, part in zip(origin, parts, strict=True))
+        raise PoolError(f"features come from files and columns with different numbers of rows: {told}")
+    return np.hstack([np.asarray(one, np.float32).reshape(len(one), -1) for one in parts])
+
+
+def _stored(origin: Any) -> str | list[str] | None:
+    """An origin as JSON, or None for one that lives in memory."""
+    return str(origin) if isinstance(origin, Path) else [str(one) for one in origin] if _listed(origin) else None
+
+
+def _placed(sentence: str, where: str, roles: Mapping[str, Any]) -> str:
+    """A sentence about predictions, ids, features or scores, with the column or file that they came from."""
+    if sentence.startswith(where):
+        return sentence
+    origin = next((origin for role, origin in roles.items() if sentence.startswith(role)), None)
+    if isinstance(origin, Path):
+        return f"{where} with {origin}: {sentence}"
+    return f"{where}, column {origin!r}: {sentence}" if isinstance(origin, str) else f"{where}: {sentence}"

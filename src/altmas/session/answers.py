@@ -1,0 +1,58 @@
+"""Answer: what an annotator says about a point, checked before anything is written."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from altmas.errors import PlanError
+from altmas.pool import Pool
+from altmas.session.log import UNDOABLE, text
+from altmas.session.store import Entry
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One label, one "skip" or "unsure" with its reason, or one "adjudication": a ruling over the votes on the point.
+
+    seconds  how long the annotator looked;  made_at  when it was made, if it was made elsewhere
+    """
+
+    id: object
+    label: object = None
+    kind: str = "label"
+    annotator: str | None = None
+    seconds: float | None = None
+    reason: str = ""
+    note: str = ""
+    made_at: str = ""
+
+    def entry(self, pool: Pool) -> Entry:
+        """The answer as it is written down; UnknownPoint, UnknownLabel or PlanError if it cannot be."""
+        row = pool.index(self.id)
+        if self.kind not in UNDOABLE:
+            raise PlanError(f"kind {self.kind!r} does not exist; expected one of {UNDOABLE}; nothing was recorded")
+        label = None
+        if self.kind in ("label", "adjudication"):
+            label = str(pool.classes[pool.code(self.label, where=f"point {self.id!r}: ")])
+        said = {"reason": self.reason, "note": self.note, "made_at": self.made_at}
+        body: dict[str, Any] = {key: text(value) for key, value in said.items() if value}
+        return Entry(
+            self.kind, annotator_name(self.annotator), str(pool.ids[row]), label, _time(self.seconds), body=body
+        )
+
+
+def annotator_name(name: str | None) -> str | None:
+    """The name without blanks around it; None if there is none."""
+    return None if name is None else text(name).strip() or None
+
+
+def _time(seconds: float | None) -> float | None:
+    if seconds is None:
+        return None
+    try:
+        took = float(seconds)
+    except (TypeError, ValueError):
+        took = math.nan
+    if not (math.isfinite(took) and took >= 0):
+        raise PlanError(f"seconds {seconds!r} is not a time; expected a number of at least 0; nothing was recorded")
+    return took

@@ -1,0 +1,223 @@
+"""The pool of a session file: kept inside it bit for bit, or read again from where it came, and compared.
+
+A pool made from files is referred to, one that lived in memory is taken into the session file.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.errors import FileError, NotASession, PoolMismatch, SessionError
+from altmas.items.lazy import LazyItems
+from altmas.pool import Pool
+from altmas.session.arrays import pack, unpack
+from altmas.session.store import LabelStore
+
+log = logging.getLogger("altmas")
+
+LIMIT = 512 * 2**20
+"""Bytes of features, scores and items that a session file takes in; a larger pool is handed over on opening."""
+
+CHUNK_BYTES = 16 * 2**20
+
+ONE_COLUMN = "altmas: the items themselves"
+"""Name of the column that holds items which are values, not rows."""
+
+Parts = Iterator[tuple[str, int, bytes]]
+ReadPart = Callable[[str], Iterable[bytes]]
+
+
+def about(pool: Pool, archived: bool, path: Path | None) -> dict[str, Any]:
+    """What the first event of a session says about its pool."""
+    home = None if path is None else str(path.resolve().parent)
+    size = {"points": len(pool), "classes": list(pool.classes)}
+    return size | {"archived": archived, "source": pool.source, "home": home}
+
+
+def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
+    """The pool that a session was made with; PoolMismatch if it has to be handed over."""
+    if about["archived"]:
+        try:
+            return pool_of(store.part)
+        except SessionError:
+            raise
+        except Exception as cause:  # bytes that were changed can fail in any way
+            raise NotASession(
+                f"{store.path} is damaged: its pool cannot be read ({cause}); nothing was read"
+            ) from cause
+    if about["source"] is not None:
+        return _read_again(store.path, about["source"], about["home"])
+    raise PoolMismatch(
+        f"{store.path} does not hold its pool of {about['points']:,} points (more than {LIMIT // 2**20} MB); "
+        "pass it: Session.open(path, pool=...)"
+    )
+
+
+def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) -> Pool:
+    """The pool from its files: where they were, or where they are now if they were moved along with the session."""
+    from altmas.pool.tables import pool_from_source  # tables need much that a session without files does not
+
+    if path is not None and home is not None and not Path(source["table"]).exists():
+        here = path.resolve().parent
+        moved = {role: _moved(value, home, here) for role, value in source.items()}
+        source = moved if Path(moved["table"]).exists() else source
+    try:
+        return pool_from_source(source)
+    except FileError as cause:
+        raise FileError(f"{path} needs the files of its pool: {cause}; or pass pool=... on opening") from cause
+
+
+def _moved(value: Any, home: str, here: Path) -> Any:
+    """A path seen from `home` as the same path seen from `here`, also in a list; anything else as it is."""
+    if isinstance(value, list):
+        return [_moved(one, home, here) for one in value]
+    if not (isinstance(value, str) and os.path.isabs(value)):
+        return value
+    return os.path.normpath(here / os.path.relpath(value, home))
+
+
+def compare(place: object, pool: Pool, fingerprint: Mapping[str, str], points: int) -> None:
+    """PoolMismatch, naming each part that is not as it was, if this is not the pool with that fingerprint."""
+    found = pool.fingerprint
+    differ = [part for part, digest in fingerprint.items() if part in found and found[part] != digest]
+    clauses = [f"different {', '.join(differ)}"] if differ else []
+    clauses += [f"no {part}" for part in fingerprint if part not in found]
+    clauses += [f"{part}, which the session's has not" for part in found if part not in fingerprint]
+    if clauses:
+        counts = "" if len(pool) == points else f" and {len(pool):,} points instead of {points:,}"
+        raise PoolMismatch(
+            f"{place} belongs to another pool: the one given has {'; '.join(clauses)}{counts}; nothing was recorded"
+        )
+
+
+def archivable(pool: Pool) -> bool:
+    """Whether the features and scores of the pool are few enough to be kept in the session file."""
+    return sum(array.nbytes for array in (pool.features, pool.scores) if array is not None) <= LIMIT
+
+
+def parts_of(pool: Pool) -> Parts:
+    """(name, chunk, bytes) of everything that makes the pool again."""
+    kind, items = _items_parts(pool)
+    if kind == "lost":
+        log.warning("the items are not kept in the session file; pass pool=... on opening to see them again")
+    content = {
+        "classes": list(pool.classes),
+        "classes_inferred": pool.classes_inferred,
+        "counted": isinstance(pool.ids, range),
+        "slices": list(pool.slices),
+        "items": kind,
+    }
+    yield from _text_chunks("about", json.dumps(content))
+    yield from _chunks("predictions", pool.predictions)
+    if not isinstance(pool.ids, range):
+        yield from _text_chunks("ids", json.dumps(list(pool.ids)))
+    for name in ("features", "scores"):
+        array = getattr(pool, name)
+        if array is not None:
+            yield from _chunks(name, array)
+    for number, column in enumerate(pool.slices.values()):
+        yield from _chunks(f"slice {number}", column)
+    yield from items
+
+
+def pool_of(part: ReadPart) -> Pool:
+    """The pool whose parts `part(name)` reads."""
+    content = _json(part("about"))
+    classes, codes = content["classes"], _column(part("predictions"))
+    pool = Pool(
+        None,
+        [classes[code] for code in codes.tolist()],
+        classes=classes,
+        ids=None if content["counted"] else _json(part("ids")),
+        slices={name: _column(part(f"slice {number}")) for number, name in enumerate(content["slices"])},
+        items=_items(content["items"], part),
+    )
+    pool.classes_inferred = content["classes_inferred"]
+    # As they were: to check, convert or normalise them once more could move a last bit, and with it the next draw.
+    pool.predictions, pool.features, pool.scores = codes, _array(part("features")), _array(part("scores"))
+    return pool
+
+
+def _chunks(name: str, array: NDArray[Any]) -> Parts:
+    rows = max(1, CHUNK_BYTES // max(1, array[:1].nbytes))
+    for chunk, start in enumerate(range(0, len(array), rows)):
+        yield name, chunk, pack({"rows": np.asarray(array[start : start + rows])})
+
+
+def _array(chunks: Iterable[bytes]) -> NDArray[Any] | None:
+    pieces = [unpack(chunk)["rows"] for chunk in chunks]
+    return np.concatenate(pieces) if pieces else None
+
+
+def _column(chunks: Iterable[bytes]) -> NDArray[Any]:
+    return np.concatenate([unpack(chunk)["rows"] for chunk in chunks])
+
+
+def _items_parts(pool: Pool) -> tuple[str, Parts]:
+    """How the items are kept ("none", "arrow", "array", "arrays", "json"; "lost" if none fits) and their parts."""
+    items = pool.items
+    if items is None:
+        return "none", iter(())
+    if isinstance(items, LazyItems):
+        return ("arrow", _arrow_chunks(items)) if items.columns.nbytes <= LIMIT else ("lost", iter(()))
+    if isinstance(items, np.ndarray) and items.dtype.kind in "biufU":
+        return ("array", _chunks("items", items)) if items.nbytes <= LIMIT else ("lost", iter(()))
+    if not isinstance(items, list | tuple | np.ndarray):
+        return "lost", iter(())  # a lazy sequence: to read it all could take hours
+    if all(isinstance(item, np.ndarray) and item.dtype.kind in "biufU" for item in items):
+        small = sum(item.nbytes for item in items) <= LIMIT
+        return ("arrays", _array_list(items)) if small else ("lost", iter(()))
+    try:
+        text = json.dumps(list(items), default=os.fspath)  # paths become texts
+    except (TypeError, ValueError):
+        return "lost", iter(())
+    return ("json", _text_chunks("items", text)) if len(text) <= LIMIT else ("lost", iter(()))
+
+
+def _array_list(items: Iterable[NDArray[Any]]) -> Parts:
+    for chunk, item in enumerate(items):
+        yield "items", chunk, pack({"rows": item})
+
+
+def _text_chunks(name: str, text: str) -> Parts:
+    """A text as an array of bytes: an .npz carries the checksum that a bare text would lack."""
+    return _chunks(name, np.frombuffer(text.encode(), np.uint8))
+
+
+def _arrow_chunks(items: LazyItems) -> Parts:
+    import pyarrow as pa  # here, because most sessions hold no frames
+
+    table = items.columns if isinstance(items.columns, pa.Table) else pa.table([items.columns], [ONE_COLUMN])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return _chunks("items", np.frombuffer(sink.getvalue(), np.uint8))
+
+
+def _arrow(chunks: Iterable[bytes]) -> LazyItems:
+    import pyarrow as pa
+
+    table = pa.ipc.open_stream(pa.py_buffer(_column(chunks))).read_all()
+    return LazyItems(table.column(0) if table.column_names == [ONE_COLUMN] else table)
+
+
+def _json(chunks: Iterable[bytes]) -> Any:
+    return json.loads(_column(chunks).tobytes())
+
+
+def _items(kind: str, part: ReadPart) -> Any:
+    if kind == "json":
+        return _json(part("items"))
+    if kind == "arrow":
+        return _arrow(part("items"))
+    if kind == "array":
+        return _array(part("items"))
+    if kind == "arrays":
+        return [unpack(chunk)["rows"] for chunk in part("items")]
+    return None

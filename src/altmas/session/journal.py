@@ -1,0 +1,107 @@
+"""Journal: a store and the ledger replayed from it, kept in step across threads and processes.
+
+Threads that want to write at the same time share a transaction: whoever gets the lock first commits for all who
+wait for it. Each call returns when its own events are on disk, so ten waiting votes cost one sync, not ten.
+"""
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from altmas.errors import StoreFailure
+from altmas.pool import Pool
+from altmas.session.log import Ledger
+from altmas.session.store import Entry, Event, LabelStore
+
+Compose = Callable[[Ledger], Iterable[Entry]]
+
+
+@dataclass
+class Waiting:
+    """A write that waits for a transaction, and what became of it."""
+
+    compose: Compose
+    events: list[Event] = field(default_factory=list)
+    error: BaseException | None = None
+    done: bool = False
+
+    def result(self) -> list[Event]:
+        """The events as written; raises what kept them from being written."""
+        if self.error is not None:
+            raise self.error
+        return self.events
+
+
+class Journal:
+    """What was written and what it amounts to. Hold `lock` while looking at the ledger."""
+
+    def __init__(self, store: LabelStore, pool: Pool, events: Iterable[Event]) -> None:
+        self.store, self.lock = store, store.lock
+        self._pool = pool
+        self._ledger = Ledger(pool)
+        self._ledger.feed(events)
+        self._waiting: deque[Waiting] = deque()
+        self._committed: int | None = None  # seq up to which the ledger has to be replayed: it ran ahead of the file
+
+    def read(self) -> Ledger:
+        """The ledger, with everything that other processes have written meanwhile."""
+        with self.lock:
+            if self._committed is not None:
+                replayed = Ledger(self._pool)
+                replayed.feed(event for event in self.store.events() if event.seq <= self._committed)
+                self._ledger, self._committed = replayed, None
+            self._ledger.feed(self.store.events(self._ledger.seq))
+            return self._ledger
+
+    def write(self, compose: Compose) -> list[Event]:
+        """Append what `compose` makes of the newest ledger: on disk as a whole when this returns, or not at all."""
+        (events,) = self.write_each(compose)
+        return events
+
+    def write_each(self, *composes: Compose) -> list[list[Event]]:
+        """Several writes in one transaction, each after those before it; raises what kept the first failing one out.
+
+        A write that raises leaves no trace and does not keep the others from being written. When the disk refuses,
+        none of them is.
+        """
+        own = [Waiting(compose) for compose in composes]
+        self._waiting.extend(own)
+        with self.lock:
+            if not own[-1].done:
+                self._commit()
+        return [one.result() for one in own]
+
+    def _commit(self) -> None:
+        """Write down what everybody waits for, in one transaction."""
+        together = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        before: int | None = None
+        try:
+            with self.store.transaction():
+                before = self.read().seq
+                for one in together:
+                    self._append(one)
+        except Exception as failure:
+            self._committed = before
+            for one in together:
+                one.error = failure if len(together) == 1 else type(failure)(*failure.args)
+        except BaseException:
+            self._committed = before
+            for one in together:
+                one.error = StoreFailure("the write was interrupted; look into the session before you repeat it")
+            raise
+        finally:
+            for one in together:
+                one.done = True
+
+    def _append(self, one: Waiting) -> None:
+        """One write inside the transaction; what `compose` itself refuses is its own affair."""
+        try:
+            with self.store.savepoint():
+                one.events = self.store.append(one.compose(self._ledger))
+        except (StoreFailure, sqlite3.Error):
+            raise
+        except Exception as refusal:
+            one.error = refusal
+        else:
+            self._ledger.feed(one.events)

@@ -1,0 +1,198 @@
+"""Ledger: the state of a session as the replay of its events.
+
+A point may have one standing vote from each annotator (nobody named is an annotator too). Its label is
+  the last adjudication, if there is one; else
+  the vote of whoever voted for a class first, as that annotator last revised it.
+A point whose votes are all "skip" or "unsure" counts as skipped. Taking an event back restores what stood before.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from altmas.history import Batch, History
+from altmas.pool import Pool
+from altmas.session.arrays import pack
+from altmas.session.store import Entry, Event
+
+VOTES = ("label", "skip", "unsure")
+UNDOABLE = (*VOTES, "adjudication")
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What one annotator said about one point; code is None for "skip" and "unsure"."""
+
+    annotator: str | None
+    kind: str
+    code: int | None
+    reason: str
+    seq: int
+
+
+class Ledger:
+    """Everything that the events so far say; fed one event at a time."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.seq = 0
+        self.digest = ""
+        """Hash of the log up to here."""
+        self.batches: list[Batch] = []
+        self.labels: dict[int, int] = {}
+        self.skipped: dict[int, str] = {}
+        self.drawn: dict[int, int] = {}  # row -> its place in drawing order
+        self.waiting: set[int] = set()  # drawn, neither labelled nor skipped
+        self.alone: dict[int, str | None] = {}  # row -> the only annotator who has voted on it
+        self.standing: dict[int, Event] = {}  # what can be taken back, by seq
+        self.reached: dict[int, int] = {0: 0}  # number of labels -> seq of the event that first brought it
+        self.estimates: dict[int, Event] = {}  # number of labels -> the estimate logged there
+        self.revisions = self.undone = self.reveals = 0
+        self.last_at = self.created_at = ""
+        self._of_point: dict[int, list[Event]] = {}
+        self._history: History | None = None
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Apply events in order."""
+        for event in events:
+            self._apply(event)
+
+    def history(self) -> History:
+        """What methods see."""
+        if self._history is None:
+            self._history = History(len(self.pool), tuple(self.batches), dict(self.labels), dict(self.skipped))
+        return self._history
+
+    def outstanding(self) -> list[int]:
+        """Drawn rows without a label or a skip, in drawing order."""
+        return sorted(self.waiting, key=self.drawn.__getitem__)
+
+    def votes(self, row: int) -> list[Vote]:
+        """The standing votes on a point, in the order in which the annotators first voted."""
+        found: dict[str | None, Vote] = {}
+        for event in self._of_point.get(row, ()):
+            if event.kind in VOTES:
+                code = None if event.label is None else self.pool.code(event.label)
+                reason = str(event.body.get("reason", ""))
+                found[event.annotator] = Vote(event.annotator, event.kind, code, reason, event.seq)
+        return list(found.values())
+
+    def vote_event(self, row: int, annotator: str | None) -> Event | None:
+        """The event of an annotator's standing vote on a point."""
+        own = [event for event in self._of_point.get(row, ()) if event.annotator == annotator and event.kind in VOTES]
+        return own[-1] if own else None
+
+    def ruling(self, row: int) -> int | None:
+        """The adjudicated label of a point, if there is one."""
+        ruled = [event for event in self._of_point.get(row, ()) if event.kind == "adjudication"]
+        return self.pool.code(ruled[-1].label) if ruled else None
+
+    def voted(self) -> Iterator[int]:
+        """Rows with a standing vote or ruling."""
+        return (row for row, events in self._of_point.items() if events)
+
+    def last_standing(self, annotator: str | None) -> Event | None:
+        """The newest event that can be taken back: of this annotator, or of anybody."""
+        for event in reversed(self.standing.values()):
+            if annotator is None or event.annotator == annotator:
+                return event
+        return None
+
+    # ------------------------------------------------------------ one event
+
+    def _apply(self, event: Event) -> None:
+        self.seq, self.digest, self.last_at = event.seq, event.hash, event.at
+        if event.kind == "draw":
+            self._draw(batch_of(event))
+        elif event.kind in UNDOABLE:
+            self._say(event)
+        elif event.kind == "undo":
+            self._take_back(event)
+        elif event.kind == "estimate":
+            self.estimates[event.body["labels"]] = event
+        elif event.kind == "reveal":
+            self.reveals += 1
+        elif event.kind == "created":
+            self.created_at = event.at
+
+    def _draw(self, batch: Batch) -> None:
+        self.batches.append(batch)
+        for row in batch.indices.tolist():
+            self.drawn[row] = len(self.drawn)
+            if row not in self.labels and row not in self.skipped:
+                self.waiting.add(row)
+        self._history = None
+
+    def _say(self, event: Event) -> None:
+        row = self.pool.index(event.point)
+        before = self._of_point.setdefault(row, [])
+        self.revisions += event.kind in VOTES and any(e.annotator == event.annotator for e in before if e.kind in VOTES)
+        before.append(event)
+        self.standing[event.seq] = event
+        self._settle(row)
+
+    def _take_back(self, event: Event) -> None:
+        assert event.refers is not None
+        taken = self.standing.pop(event.refers)
+        row = self.pool.index(taken.point)
+        self._of_point[row].remove(taken)
+        self.undone += 1
+        self._settle(row)
+
+    def _settle(self, row: int) -> None:
+        """Set the point's label or skip to what its standing events say."""
+        votes, ruling = self.votes(row), self.ruling(row)
+        self.alone.pop(row, None)
+        if len(votes) == 1:
+            self.alone[row] = votes[0].annotator
+        codes = [ruling] if ruling is not None else [vote.code for vote in votes if vote.code is not None]
+        if codes:
+            self.labels[row] = codes[0]
+            self.skipped.pop(row, None)
+            self.reached.setdefault(len(self.labels), self.seq)
+        else:
+            self.labels.pop(row, None)
+            self.skipped.pop(row, None)
+            if votes:
+                self.skipped[row] = votes[0].reason or votes[0].kind
+        if row in self.drawn:
+            (self.waiting.discard if codes or votes else self.waiting.add)(row)
+        self._history = None
+
+
+def draw_entry(batch: Batch, ids: Iterable[object], seen: int) -> Entry:
+    """A batch as an entry; `seen` is the seq of the log that the method saw."""
+    arrays = {f"record.{name}": np.asarray(value) for name, value in batch.record.items()}
+    arrays["indices"] = batch.indices
+    if batch.probabilities is not None:
+        arrays["probabilities"] = batch.probabilities
+    body = {"points": [str(name) for name in ids], "labels_before": batch.labels_before, "seen": seen}
+    return Entry("draw", body=body | {"info": plain(batch.info)}, data=pack(arrays))
+
+
+def batch_of(event: Event) -> Batch:
+    """The batch in a draw event."""
+    arrays = event.arrays
+    record = {name.removeprefix("record."): value for name, value in arrays.items() if name.startswith("record.")}
+    body = event.body
+    return Batch(arrays["indices"], arrays.get("probabilities"), record, body["info"], body["labels_before"])
+
+
+def plain(value: object) -> object:
+    """A value as JSON has it: arrays become lists, nan and infinity None, what has no JSON form its text."""
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int) else text(value)
+
+
+def text(value: object) -> str:
+    """A text that can be stored: a lone surrogate, which has no UTF-8, becomes a question mark."""
+    return str(value).encode("utf-8", "replace").decode()

@@ -1,0 +1,201 @@
+"""Plan: what a session was asked to find out and how; written once when it is created, read back when it is opened.
+
+Values are stored as JSON, metrics and methods as plan_json.py says. What is not built in has to be handed over on
+opening, or the file has to be trusted.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+import numpy as np
+
+from altmas.errors import PlanError
+from altmas.methods import DEFAULT_METHOD, Method, check, method_named
+from altmas.metrics import MetricLike, is_one, metric_set
+from altmas.pool import Pool
+from altmas.session.plan_json import canonical, method_from, method_json, metric_from, metric_json, metric_name
+from altmas.suggest import listing, near
+from altmas.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a session is to find out.
+
+    metrics       as given: names, callables, ("cost", matrix)
+    budget        how many labels at most; None for the whole pool
+    targets       {metric: half-width that is wanted}
+    thresholds    {metric: value}; the session may stop once the interval lies wholly on one side
+    double_share  share of the drawn points that two annotators label without seeing each other's vote
+    instructions  what the labellers are told;  definitions  {class: what it means}
+    fingerprint   of the pool: one hash for each part
+    """
+
+    metrics: tuple[MetricLike, ...]
+    method: Method
+    budget: int | None = None
+    targets: Mapping[str, float] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    confidence: float = 0.95
+    seed: int = 0
+    double_share: float = 0.0
+    instructions: str = ""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        pool: Pool,
+        *,
+        metrics: MetricLike | Iterable[MetricLike] = ("accuracy",),
+        method: str | Method = DEFAULT_METHOD,
+        budget: int | None = None,
+        targets: Mapping[str, float] | None = None,
+        thresholds: Mapping[str, float] | None = None,
+        confidence: float = 0.95,
+        seed: int = 0,
+        double_share: float = 0.0,
+        instructions: str = "",
+        definitions: Mapping[str, str] | None = None,
+    ) -> Self:
+        """The plan for this pool; PlanError, MetricError or MethodError if it cannot be carried out."""
+        wanted = _metric_tuple(metrics)
+        asked = metric_set(wanted, pool)
+        known = [metric.name for metric in asked]
+        chosen = method_named(method)
+        check(chosen, pool, asked)
+        return cls(
+            metrics=wanted,
+            method=chosen,
+            budget=_budget(budget, pool),
+            targets=_per_metric("target", targets or {}, known, pool, positive=True),
+            thresholds=_per_metric("threshold", thresholds or {}, known, pool, positive=False),
+            confidence=_share("confidence", confidence, ends=False),
+            seed=_whole("seed", seed),
+            double_share=_share("double_share", double_share, ends=True),
+            instructions=str(instructions),
+            definitions={str(pool.classes[pool.code(c)]): str(text) for c, text in (definitions or {}).items()},
+            fingerprint=pool.fingerprint,
+        )
+
+    def task(self, pool: Pool) -> Task:
+        """What the method is asked on this pool."""
+        stopping = bool(self.targets or self.thresholds)
+        metrics = metric_set(self.metrics, pool)
+        return Task(pool, metrics, self.confidence, self.seed, tuple(self.targets.items()), stopping)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that `from_json` understands."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain |= {name: dict(value) for name, value in plain.items() if isinstance(value, Mapping)}
+        return plain | {"metrics": [metric_json(one) for one in self.metrics], "method": method_json(self.method)}
+
+    @classmethod
+    def from_json(
+        cls,
+        plain: Mapping[str, Any],
+        metrics: Iterable[MetricLike] = (),
+        method: Method | None = None,
+        *,
+        trust: bool = False,
+    ) -> Self:
+        """The plan that was stored, every setting checked; `metrics` and `method` stand in for what is not built in.
+
+        With trust=True what the plan names is imported; without, PlanError says what that would be.
+        """
+        given = {metric_name(one): one for one in _metric_tuple(metrics)}
+        known = {one.name for one in fields(cls)}
+        read: dict[str, Any] = {name: value for name, value in plain.items() if name in known}
+        read["metrics"] = tuple(metric_from(one, given, trust=trust) for one in plain["metrics"])
+        read["method"] = method if method is not None else method_from(plain["method"], trust=trust)
+        return cls(**read)._checked()
+
+    def _checked(self) -> Self:
+        """The plan itself; PlanError if a setting could not have been stored by altmas."""
+        if self.budget is not None and _whole("budget", self.budget) == 0:
+            raise PlanError("budget 0 is out of range; expected at least 1")
+        _whole("seed", self.seed)
+        _share("confidence", self.confidence, ends=False)
+        _share("double_share", self.double_share, ends=True)
+        for what, numbers in (("target", self.targets), ("threshold", self.thresholds)):
+            for name, value in numbers.items():
+                _number(f"{what} for {name!r}:", value)
+        texts = [self.instructions, *self.definitions.values(), *self.fingerprint.values()]
+        if not all(isinstance(one, str) for one in texts):
+            raise PlanError("instructions, definitions and fingerprint have to be texts")
+        return self
+
+    def differences(self, stored: Mapping[str, Any]) -> list[str]:
+        """One phrase for each setting that is not as in a stored plan, the pool's fingerprint apart."""
+        mine = json.loads(json.dumps(self.to_json()))
+        there = canonical(stored)
+        names = [name for name in mine if name != "fingerprint" and name in there and mine[name] != there[name]]
+        return [f"{name} is {there[name]!r} there, {mine[name]!r} here" for name in names]
+
+
+# ---------------------------------------------------------------- checks at the door
+
+
+def _metric_tuple(metrics: MetricLike | Iterable[MetricLike]) -> tuple[MetricLike, ...]:
+    wanted: tuple[MetricLike, ...] = (metrics,) if is_one(metrics) else tuple(metrics)  # type: ignore[assignment, arg-type]
+    functions = [metric_name(one) for one in wanted if not isinstance(one, str)]
+    twice = sorted({name for name in functions if functions.count(name) > 1})
+    if twice:
+        raise PlanError(f"two metrics are called {twice[0]!r}; give each function a name of its own")
+    return wanted
+
+
+def _budget(budget: int | None, pool: Pool) -> int | None:
+    if budget is None:
+        return None
+    count = _whole("budget", budget)
+    if not 1 <= count <= len(pool):
+        raise PlanError(f"budget {count} is out of range; expected 1 to {len(pool)}, the number of points in the pool")
+    return count
+
+
+def _whole(what: str, value: object) -> int:
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise PlanError(f"{what} {value!r} is not a whole number of at least 0")
+    return number
+
+
+def _number(what: str, value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise PlanError(f"{what} {value!r} is not a number")
+    return number
+
+
+def _share(what: str, value: object, *, ends: bool) -> float:
+    number = _number(what, value)
+    if not (0 <= number <= 1 if ends else 0 < number < 1):
+        hint = f"; did you mean {number / 100:g}?" if 1 < number < 100 else ""
+        raise PlanError(f"{what} {number:g} is out of range; expected a number between 0 and 1{hint}")
+    return number
+
+
+def _per_metric(
+    what: str, given: Mapping[str, float], known: list[str], pool: Pool, *, positive: bool
+) -> dict[str, float]:
+    """{metric: number}, names resolved ("sensitivity[cat]" is "recall[cat]") and found among the session's metrics."""
+    found = {}
+    for name, value in given.items():
+        resolved = name if name in known else [metric.name for metric in metric_set([name], pool)][0]
+        if resolved not in known:
+            raise PlanError(
+                f"{what} for {name!r}: it is not one of this session's metrics ({listing(known)}){near(name, known)}"
+            )
+        number = _number(f"{what} for {name!r}:", value)
+        if positive and number <= 0:
+            raise PlanError(f"{what} for {name!r}: {number:g} is not a half-width; expected a number above 0")
+        found[resolved] = number
+    return found

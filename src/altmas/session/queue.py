@@ -1,0 +1,148 @@
+"""ReadyQueue: which points an annotator is shown next, and when the method has to draw new ones.
+
+A draw is written down before anybody sees it, so what is asked depends on the plan and the log alone. Leases only
+decide which of the drawn points goes to whom. The method thinks with no lock held that telling would need.
+"""
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from altmas.errors import MethodError
+from altmas.history import Batch, History
+from altmas.session.journal import Compose, Journal
+from altmas.session.log import Ledger, draw_entry
+from altmas.session.opinions import second_opinions
+from altmas.session.plan import Plan
+from altmas.session.store import Entry
+from altmas.task import Task
+
+
+class ReadyQueue:
+    """Drawn points that wait for a label, handed out to annotators and refilled by the method."""
+
+    def __init__(self, journal: Journal, plan: Plan, task: Task) -> None:
+        self.journal, self.plan, self.task = journal, plan, task
+        self._thinking = threading.Lock()  # one proposal at a time
+        self._id_of = task.pool.ids
+        self._rows: dict[str, int] = {}
+
+    def take(self, n: int, name: str | None, lease: float, draw: bool = True) -> list[int]:
+        """Up to n rows for this annotator, new ones drawn where too few wait; leased if the annotator has a name."""
+        while True:
+            with self.journal.lock:
+                rows = self._ready(n, name)
+                enough = len(rows) >= n or not draw or self._room(self.journal.read()) == 0
+            if enough:
+                return rows if name is None or self._holds(rows, name, lease) else self._leased(n, name, lease)
+            if not self._draw(n - len(rows)):
+                n = len(rows)
+
+    def refill(self, n: int) -> int:
+        """Draw until n points wait that nobody holds; how many were drawn."""
+        missing = n - len(self._ready(n, None))
+        return self._draw(missing) if missing > 0 else 0
+
+    def holders(self) -> dict[int, str]:
+        """{row: annotator} of the leases in force."""
+        leases = self.journal.store.leases(time.time())
+        return {self._row_of(point): holder for point, (holder, _) in leases.items()}
+
+    def _row_of(self, point: str) -> int:
+        """The row of a leased point, looked up once."""
+        if point not in self._rows:
+            self._rows[point] = self.task.pool.index(point)
+        return self._rows[point]
+
+    def budget(self) -> int:
+        """How many labels there may be in all."""
+        return len(self.task.pool) if self.plan.budget is None else self.plan.budget
+
+    def _room(self, ledger: Ledger) -> int:
+        """How many points may be drawn beside those that wait."""
+        return max(0, self.budget() - len(ledger.labels) - len(ledger.waiting))
+
+    def _ready(self, n: int, name: str | None) -> list[int]:
+        """Up to n rows that this annotator can be shown now: those held already, second opinions, drawn ones."""
+        with self.journal.lock:
+            ledger, holders = self.journal.read(), self.holders()
+            held = {row for row, holder in holders.items() if holder == name}
+            elsewhere = holders.keys() - held
+            allowed = max(0, self.budget() - len(ledger.labels) - len(elsewhere & ledger.waiting))
+            rows = _held_first([row for row in ledger.outstanding() if row not in elsewhere], held, allowed)
+            if name is not None:  # somebody unknown could be the first voter
+                voters = second_opinions(ledger, self.plan.seed, self.plan.double_share)
+                rows = [row for row, voter in voters.items() if voter != name and row not in elsewhere] + rows
+            return _held_first(rows, held, n)
+
+    def _holds(self, rows: list[int], name: str, lease: float) -> bool:
+        """Whether the annotator holds all these rows for at least half a lease: spares most renewals their write."""
+        now = time.time()
+        until = {point: end for point, (holder, end) in self.journal.store.leases(now).items() if holder == name}
+        return all(until.get(str(self._id_of[row]), 0.0) >= now + lease / 2 for row in rows)
+
+    def _leased(self, n: int, name: str, lease: float) -> list[int]:
+        """The rows that are ready, leased in one transaction with the look at who holds them."""
+        compose, rows = self.leasing(n, name, lease)
+        self.journal.write(compose)
+        return rows
+
+    def leasing(self, n: int, name: str, lease: float) -> tuple[Compose, list[int]]:
+        """What leases up to n ready rows to an annotator, to be written; then the list holds them."""
+        rows: list[int] = []
+
+        def compose(ledger: Ledger) -> list[Entry]:
+            rows[:] = self._ready(n, name)
+            if not self._holds(rows, name, lease):
+                self.journal.store.lease([str(self._id_of[row]) for row in rows], name, time.time() + lease)
+            return []
+
+        return compose, rows
+
+    # ------------------------------------------------------------ new draws
+
+    def _draw(self, n: int) -> int:
+        """Let the method choose up to n new points and write them down; how many, 0 if none could be drawn.
+
+        A draw counts only if the points it could choose from are still the ones that can be chosen: its
+        probabilities are about those. Else the method is asked again.
+        """
+        with self._thinking:
+            while True:
+                with self.journal.lock:
+                    ledger = self.journal.read()
+                    seen, history, count = ledger.seq, ledger.history(), min(n, self._room(ledger))
+                if count <= 0 or not history.open.any():
+                    return 0
+                batch = self._proposal(history, count)
+                if len(batch.indices) == 0 or self._log(batch, history, seen):
+                    return len(batch.indices)
+
+    def _proposal(self, history: History, n: int) -> Batch:
+        """What the method proposes, checked."""
+        batch = self.plan.method.propose(self.task, history, n)
+        rows = np.asarray(batch.indices, np.int64)
+        if len(rows) > n or len(set(rows.tolist())) < len(rows) or not history.open[rows].all():
+            raise MethodError(
+                f"method {self.plan.method.name!r} proposed {rows.tolist()}; expected at most {n} different points "
+                "that are open; nothing was recorded"
+            )
+        return replace(batch, indices=rows, labels_before=len(history.labels))
+
+    def _log(self, batch: Batch, seen_history: History, seen: int) -> bool:
+        points = [self._id_of[row] for row in batch.indices.tolist()]
+
+        def compose(ledger: Ledger) -> list[Entry]:
+            history = ledger.history()
+            same = history is seen_history or np.array_equal(history.open, seen_history.open)
+            return [draw_entry(batch, points, seen)] if same and self._room(ledger) >= len(points) else []
+
+        return bool(self.journal.write(compose))
+
+
+def _held_first(rows: list[int], held: set[int], n: int) -> list[int]:
+    """n of the rows, those that are held before the others, in the order in which they came."""
+    chosen = set(sorted(rows, key=lambda row: row not in held)[:n])
+    return [row for row in rows if row in chosen]

@@ -1,0 +1,540 @@
+"""Session: ask, tell, estimate, stop; and the loop for an oracle that is a function.
+
+Everything a session knows is the replay of its event log (ledger.py). Draws are written down before they are
+shown, labels before they are acknowledged, so a reopened session goes on as if it had never been closed.
+"""
+
+import json
+import logging
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from altmas.errors import NotASession, PlanError, SessionError, StoreFailure
+from altmas.estimates import Estimates
+from altmas.history import History
+from altmas.methods import DEFAULT_METHOD, Method
+from altmas.metrics import MetricLike
+from altmas.outputs import kept_by, write_whole
+from altmas.pool import Name, Pool
+from altmas.progress import progress_bar
+from altmas.session.answers import Answer, annotator_name
+from altmas.session.archive import about, archivable, compare, parts_of, stored_pool
+from altmas.session.arrays import pack
+from altmas.session.journal import Journal
+from altmas.session.log import VOTES, Ledger, plain, text
+from altmas.session.opinions import Agreement, Disagreement, agreement, disagreements, unsure
+from altmas.session.plan import Plan
+from altmas.session.queue import ReadyQueue
+from altmas.session.snapshot import Snapshot, Status, status_of
+from altmas.session.stopping import Decision
+from altmas.session.store import Entry, Event, LabelStore
+from altmas.session.votes import LEASE_SECONDS, Ballots, Undone
+
+if TYPE_CHECKING:
+    from altmas.compare import Comparison
+    from altmas.interop import ExportResult, ImportResult
+    from altmas.report import Report
+
+__all__ = ["LEASE_SECONDS", "Query", "Session", "Undone"]
+
+log = logging.getLogger("altmas")
+
+ESTIMATES_KEPT = 4
+"""How many estimates are remembered: the last ones, each for its history and slice."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A point that is waiting for its label: its id, its row in the pool and what a labeller is shown."""
+
+    id: Name
+    index: int
+    item: Any = None
+
+
+class Session:
+    """One model under test, one pool, one log of labels. Made by `Session.create` or `Session.open`."""
+
+    def __init__(self, store: LabelStore, plan: Plan, pool: Pool, events: Iterable[Event]) -> None:
+        self.plan, self.pool, self.task = plan, pool, plan.task(pool)
+        self._journal = Journal(store, pool, events)
+        self._queue = ReadyQueue(self._journal, plan, self.task)
+        self._ballots = Ballots(self._journal, self._queue, plan, pool)
+        self._estimates: dict[Any, Estimates] = {}
+
+    # ------------------------------------------------------------ made, opened, closed
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str] | None,
+        pool: Pool,
+        *,
+        metrics: MetricLike | Iterable[MetricLike] = ("accuracy",),
+        method: str | Method = DEFAULT_METHOD,
+        budget: int | None = None,
+        targets: Mapping[str, float] | None = None,
+        thresholds: Mapping[str, float] | None = None,
+        confidence: float = 0.95,
+        seed: int = 0,
+        exist_ok: bool = False,
+        double_share: float = 0.0,
+        instructions: str = "",
+        definitions: Mapping[str, str] | None = None,
+    ) -> Self:
+        """A new session in a file, or in memory for None; with exist_ok the one that is there if it has this plan.
+
+        The settings are those of `Plan`. Raises SessionExists, PlanError, MetricError, MethodError, PoolMismatch.
+        """
+        plan = Plan.of(
+            pool,
+            metrics=metrics,
+            method=method,
+            budget=budget,
+            targets=targets,
+            thresholds=thresholds,
+            confidence=confidence,
+            seed=seed,
+            double_share=double_share,
+            instructions=instructions,
+            definitions=definitions,
+        )
+        place = None if path is None else Path(path)
+        if exist_ok and place is not None and place.exists():
+            return cls._reopened(place, plan, pool)
+        archived = place is not None and pool.source is None and archivable(pool)
+        origin = about(pool, archived, place)
+        first = Entry("created", body={"plan": plan.to_json(), "pool": origin, "versions": _versions()})
+        store = LabelStore.create(place, parts_of(pool) if archived else (), first)
+        return cls(store, plan, pool, store.events())
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        pool: Pool | None = None,
+        *,
+        metrics: Iterable[MetricLike] = (),
+        method: Method | None = None,
+        read_only: bool = False,
+        trust: bool = False,
+    ) -> Self:
+        """The session in a file. PoolMismatch says which part of the pool differs from the one it was made with.
+
+        `pool`, `metrics`, `method` stand in for what the file does not hold: a pool of more than 512 MB, functions and
+        methods that are not built in. A session file is data: nothing that it names is imported, unless trust=True
+        says that whoever made it may run code here.
+        """
+        store = LabelStore.open(Path(path), read_only=read_only)
+        try:
+            events = store.events()
+            if not events or events[0].kind != "created":
+                raise NotASession(f"{path} is damaged: its log does not begin with a plan; nothing was read")
+            born = events[0].body
+            plan = Plan.from_json(born["plan"], metrics, method, trust=trust)
+            pool = pool if pool is not None else stored_pool(store, born["pool"])
+            compare(path, pool, plan.fingerprint, born["pool"]["points"])
+            return cls(store, plan, pool, events)
+        except BaseException:
+            store.close()
+            raise
+
+    @classmethod
+    def _reopened(cls, path: Path, plan: Plan, pool: Pool) -> Self:
+        functions = [one for one in plan.metrics if not isinstance(one, str)]
+        session = cls.open(path, pool, metrics=functions, method=plan.method)
+        different = plan.differences(next(session.events())["body"]["plan"])
+        if different:
+            session.close()
+            raise PlanError(f"{path} was made with another plan: {'; '.join(different)}; nothing was changed")
+        return session
+
+    def close(self) -> None:
+        """Close the file; everything told is in it already."""
+        self._journal.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        budget = f" of {self.plan.budget}" if self.plan.budget is not None else ""
+        return f"Session({self.path or 'in memory'}: {self.method.name}, {len(self.history.labels)}{budget} labels)"
+
+    @property
+    def path(self) -> Path | None:
+        """The session file, or None for one in memory."""
+        return self._journal.store.path
+
+    @property
+    def method(self) -> Method:
+        """How points are chosen and metrics estimated."""
+        return self.plan.method
+
+    @property
+    def history(self) -> History:
+        """What methods see: every draw, label and skip so far."""
+        with self._journal.lock:
+            return self._journal.read().history()
+
+    # ------------------------------------------------------------ ask
+
+    def ask(
+        self, n: int = 1, annotator: str | None = None, lease: float = LEASE_SECONDS, *, draw: bool = True
+    ) -> list[Query]:
+        """The next n points to label, fewer near the end of the budget or the pool; the same until something is told.
+
+        Points that were drawn and wait for a label come first; new ones are drawn and written down before they
+        are returned. With an annotator's name they are leased to that person for `lease` seconds: nobody else is
+        asked for them meanwhile. With draw=False only points that are ready are returned, without a wait.
+        """
+        if not (isinstance(n, int | np.integer) and n >= 1):
+            raise PlanError(f"ask for {n!r} points is not possible; expected a whole number of at least 1")
+        if not (math.isfinite(lease) and lease > 0):
+            raise PlanError(f"a lease of {lease!r} seconds is not possible; expected a number above 0")
+        return [self._query(row) for row in self._queue.take(int(n), annotator_name(annotator), lease, draw)]
+
+    def prefetch(self, n: int) -> int:
+        """Draw until n points wait that nobody was asked for; how many were drawn.
+
+        Meant for a background thread: labels can be told, and points that wait asked for, while the method thinks.
+        """
+        return self._queue.refill(n)
+
+    def _query(self, row: int) -> Query:
+        return Query(self.pool.ids[row], row, None if self.pool.items is None else self.pool.items[row])
+
+    # ------------------------------------------------------------ tell
+
+    def tell(
+        self,
+        id: object,
+        label: object = None,
+        annotator: str | None = None,
+        seconds: float | None = None,
+        note: str = "",
+    ) -> None:
+        """Record the label of a point, or of many as {id: label}: all or none, on disk when this returns.
+
+        A point that was not asked for is taken too (`history.volunteered`); told again by the same annotator it is
+        a revision, told by another one a second opinion.
+        """
+        if isinstance(id, Mapping) and label is not None:
+            raise PlanError("tell takes {id: label, ...}, or one id and one label; nothing was recorded")
+        told = id.items() if isinstance(id, Mapping) else [(id, label)]
+        self.answer(Answer(one, said, "label", annotator, seconds, note=note or "") for one, said in told)
+
+    def skip(
+        self,
+        id: object,
+        reason: str = "",
+        annotator: str | None = None,
+        *,
+        kind: str = "skip",
+        seconds: float | None = None,
+    ) -> None:
+        """Record that a point cannot be labelled ("skip"), or that the annotator cannot tell ("unsure")."""
+        if kind in ("label", "adjudication"):
+            raise PlanError("skip takes kind='skip' or 'unsure'; use tell for a label; nothing was recorded")
+        self.answer([Answer(id, None, kind, annotator, seconds, reason=reason)])
+
+    def answer(self, answers: Iterable[Answer]) -> None:
+        """Record labels, skips and rulings of several people together: all or none, on disk when this returns.
+
+        A ruling is an Answer of kind "adjudication", on a point with votes in the session or earlier in `answers`.
+        """
+        self._ballots.cast(answers)
+
+    def vote(
+        self,
+        id: object,
+        label: object = None,
+        annotator: str | None = None,
+        *,
+        kind: str = "label",
+        reason: str = "",
+        seconds: float | None = None,
+        revises: int | None = None,
+    ) -> Event:
+        """The event of what an annotator says about a point that they were asked for, recorded once however often sent.
+
+        Meant for pages that may lose the acknowledgement and send again. VoteConflict if the point went to somebody
+        else meanwhile, or if the annotator's own standing vote is another one than `revises`, the seq that they saw.
+        """
+        return self._ballots.cast_once(Answer(id, label, kind, annotator, seconds, reason), revises)
+
+    def vote_and_ask(
+        self,
+        id: object,
+        label: object,
+        annotator: str,
+        n: int,
+        lease: float = LEASE_SECONDS,
+        *,
+        kind: str = "label",
+        reason: str = "",
+        seconds: float | None = None,
+        revises: int | None = None,
+    ) -> tuple[Event, list[Query]]:
+        """`vote`, and the next n points that are ready for this annotator (`ask` with draw=False), in one write."""
+        answer = Answer(id, label, kind, annotator, seconds, reason)
+        event, rows = self._ballots.cast_and_take(answer, revises, n, lease)
+        return event, [self._query(row) for row in rows]
+
+    def undo(self, annotator: str | None = None, *, seq: int | None = None) -> Undone | None:
+        """Take back the last label, skip or ruling (of that annotator); what it was, or None if there is nothing.
+
+        With seq, that event alone: None if it was taken back already, VoteConflict if something newer stands.
+        """
+        return self._ballots.take_back(annotator_name(annotator), seq)
+
+    def adjudicate(self, id: object, label: object, annotator: str | None = None, note: str = "") -> None:
+        """Settle the label of a point over the votes of its annotators."""
+        self._ballots.settle(id, label, annotator, note)
+
+    def reveal(self, id: object, annotator: str | None = None) -> None:
+        """Record that an annotator looked at what the model predicts for a point."""
+        point = str(self.pool.ids[self.pool.index(id)])
+        self._journal.write(lambda ledger: [Entry("reveal", annotator_name(annotator), point)])
+
+    def note(self, remark: str, id: object = None, annotator: str | None = None) -> None:
+        """Record a remark, about one point or about the session."""
+        point = None if id is None else str(self.pool.ids[self.pool.index(id)])
+        body = {"text": text(remark)}
+        self._journal.write(lambda ledger: [Entry("note", annotator_name(annotator), point, body=body)])
+
+    def release(self, annotator: str) -> None:
+        """End the leases of an annotator who went away: the points can be asked of others at once."""
+        with self._journal.store.transaction():
+            self._journal.store.release(annotator_name(annotator))
+
+    def record(self, kind: str, body: Mapping[str, Any], arrays: Mapping[str, Any] | None = None) -> None:
+        """Write an event of a new kind into the log (predictions of a second model, settings of the page, ...)."""
+        if kind in KINDS:
+            raise SessionError(f"events of kind {kind!r} are written by the session itself; nothing was recorded")
+        data = None if arrays is None else pack({name: np.asarray(array) for name, array in arrays.items()})
+        values = {str(key): plain(value) for key, value in body.items()}
+        self._journal.write(lambda ledger: [Entry(kind, body=values, data=data)])
+
+    # ------------------------------------------------------------ estimate and stop
+
+    def estimate(self, by: str | None = None) -> Estimates:
+        """Every metric from the labels so far; with `by`, every metric on each value of that slice."""
+        now = self.now()
+        key = (now.history.key, by)
+        found = self._estimates.get(key)
+        if found is None:
+            found = now.estimate(by)
+            self._estimates = dict([*self._estimates.items(), (key, found)][-ESTIMATES_KEPT:])
+            if by is None:
+                self._log_estimate(now, found)
+        return found
+
+    def _log_estimate(self, now: Snapshot, found: Estimates) -> None:
+        """Keep the first estimate at each number of labels; a file that cannot be written keeps nobody from it."""
+        labels = len(now.history.labels)
+        body: Any = plain({"labels": labels, "seen": now.seq, "estimates": found.to_dict()["estimates"]})
+        try:
+            with self._journal.lock:
+                if labels not in self._journal.read().estimates:
+                    self._journal.write(lambda ledger: [Entry("estimate", body=body)])
+        except StoreFailure as failure:
+            log.info("the estimate was not logged: %s", failure)
+
+    def should_stop(self) -> Decision:
+        """Whether the budget is spent, the pool is exhausted or every target is reached; and what is missing."""
+        return self.now().decision(self.estimate)
+
+    def now(self) -> Snapshot:
+        """The session as it stands, to be read without being disturbed."""
+        with self._journal.lock:
+            return Snapshot.of(self.plan, self.task, self._journal.read())
+
+    def at(self, labels: int | None = None, *, seq: int | None = None) -> Snapshot:
+        """The session as it stood when it first had so many labels, or after the event with that seq."""
+        if (labels is None) == (seq is None):
+            raise PlanError("at() takes a number of labels, or seq=..., and not both")
+        events = self._journal.store.events()
+        past = Ledger(self.pool)
+        for event in events:
+            if (seq is not None and past.seq == seq) or (labels is not None and len(past.labels) == labels):
+                break
+            past.feed([event])
+        if (past.seq if labels is None else len(past.labels)) != (seq if labels is None else labels):
+            wanted = f"{labels} labels" if seq is None else f"event {seq}"
+            raise PlanError(f"the session never stood at {wanted}; it has {len(events)} events")
+        return Snapshot.of(self.plan, self.task, past)
+
+    # ------------------------------------------------------------ what is known
+
+    def status(self) -> Status:
+        """Counts, pace and people, now."""
+        with self._journal.lock:
+            return status_of(self.plan, self._journal.read(), self._queue.holders())
+
+    def logged_estimates(self) -> list[dict[str, Any]]:
+        """The first estimate that was made at each number of labels, as `Estimates.to_dict` has it, in that order."""
+        with self._journal.lock:
+            logged = self._journal.read().estimates
+            return [dict(logged[labels].body) for labels in sorted(logged)]
+
+    def votes(self, id: object) -> dict[str, Name | None]:
+        """{annotator: label, None for a skip} of one point; nobody named is ""."""
+        row = self.pool.index(id)
+        with self._journal.lock:
+            votes = self._journal.read().votes(row)
+        return {vote.annotator or "": None if vote.code is None else self.pool.classes[vote.code] for vote in votes}
+
+    def votes_by(self, annotator: str | None, limit: int | None = None) -> list[Event]:
+        """The standing votes of one annotator (of nobody named for None), newest first."""
+        name = annotator_name(annotator)
+        with self._journal.lock:
+            standing = reversed(self._journal.read().standing.values())
+            votes = (event for event in standing if event.annotator == name and event.kind in VOTES)
+            return list(islice(votes, limit))
+
+    def unsure(self) -> list[Disagreement]:
+        """Points without a label whose annotators said "unsure", and that wait for `adjudicate`."""
+        with self._journal.lock:
+            return unsure(self._journal.read())
+
+    def agreement(self) -> Agreement:
+        """How far annotators agree where several of them labelled one point."""
+        with self._journal.lock:
+            return agreement(self._journal.read())
+
+    def disagreements(self) -> list[Disagreement]:
+        """Points whose annotators differ and that wait for `adjudicate`."""
+        with self._journal.lock:
+            return disagreements(self._journal.read())
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Every event in order, as plain values."""
+        return map(_event_dict, self._journal.store.events())
+
+    def export_events(self, path: str | os.PathLike[str], *, force: bool = False) -> int:
+        """Write every event as one line of JSON; how many there are; force replaces a file."""
+        lines = [json.dumps(event, ensure_ascii=False) + "\n" for event in self.events()]
+        write_whole(path, "".join(lines).encode(), force=force, kept=kept_by(self.pool, self.path))
+        return len(lines)
+
+    def integrity(self) -> str:
+        """What SQLite's own check of the file says: "ok", or the faults it found."""
+        return self._journal.store.integrity()
+
+    # ------------------------------------------------------------ reports, comparisons, files
+
+    def report(
+        self, path: str | os.PathLike[str] | None = None, *, items: bool = False, force: bool = False
+    ) -> "Report":
+        """The report as it stands, written as one HTML file with JSON beside it; no item is in it unless asked for.
+
+        OutputExists if a file is there already, unless force.
+        """
+        from altmas.report import report_of  # reports, files and trackers need Session: imports point up the tree
+
+        return report_of(self, path, items=items, force=force)
+
+    def compare(
+        self, predictions: ArrayLike | Mapping[Any, Any], metrics: Iterable[MetricLike] | None = None
+    ) -> "Comparison":
+        """A second model against this one on the labels that exist; predictions by row, or as {id: prediction}."""
+        from altmas.compare import compare
+
+        return compare(self, predictions, metrics)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        n: int,
+        format: str | None = None,
+        *,
+        blind: bool = True,
+        force: bool = False,
+    ) -> "ExportResult":
+        """Write the next n points to label as CSV, JSONL, Parquet or Label Studio tasks.
+
+        OutputExists if the file is there already, unless force; then nothing is drawn.
+        """
+        from altmas.interop import export_items
+
+        return export_items(self, path, n, format, blind=blind, force=force)
+
+    def export_labels(
+        self, path: str | os.PathLike[str], format: str | None = None, *, force: bool = False
+    ) -> "ExportResult":
+        """Write every label, skip and ruling that holds now as CSV, JSONL or Parquet; force replaces a file."""
+        from altmas.interop import export_labels
+
+        return export_labels(self, path, format, force=force)
+
+    def import_labels(self, path: str | os.PathLike[str], format: str | None = None) -> "ImportResult":
+        """Record the labels of a file, all or none: CSV, JSONL, Parquet, Label Studio's JSON or JSON_MIN."""
+        from altmas.interop import import_labels
+
+        return import_labels(self, path, format)
+
+    def log_to_mlflow(self, *, report: bool = True, run_id: str | None = None) -> str:
+        """Log every estimate with its interval and the report to MLflow; the id of the run."""
+        from altmas.trackers import log_to_mlflow
+
+        return log_to_mlflow(self, report=report, run_id=run_id)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.estimate()._repr_html_()}"
+
+    # ------------------------------------------------------------ the loop
+
+    def label(self, **options: Any) -> None:
+        """Open the labelling page and answer it until interrupted; the options are those of `altmas.web.serve`."""
+        from altmas.web import serve  # the page needs Session: imports point up the tree
+
+        serve(self, **options)
+
+    def run(self, oracle: Callable[[Query], object], progress: bool = True, *, batch: int = 10) -> Decision:
+        """Ask the oracle until the stop rule fires; which one it was.
+
+        oracle(query) -> label, or None for a point that it cannot label. Whatever it raises ends the loop; all
+        labels before it are kept. `batch` points are drawn together.
+        """
+        with progress_bar("labels", self._queue.budget(), shown=progress) as bar:
+            bar.advance(len(self.history.labels))
+            while not (decision := self.should_stop()).stop:
+                queries = self.ask(batch)
+                if not queries:
+                    return Decision(True, "nothing is left to ask: what is open is with annotators")
+                for query in queries:
+                    label = oracle(query)
+                    if label is None:
+                        self.skip(query.id, "the oracle gave no label")
+                    else:
+                        self.tell(query.id, label)
+                        bar.advance(1)
+        return decision
+
+
+KINDS = (*VOTES, "created", "draw", "undo", "adjudication", "reveal", "note", "estimate")
+"""Kinds of events that the session writes itself."""
+
+
+def _versions() -> dict[str, str]:
+    from altmas import __version__  # the package is complete only after this module
+
+    return {"altmas": __version__, "numpy": np.__version__}
+
+
+def _event_dict(event: Event) -> dict[str, Any]:
+    columns = ("seq", "at", "kind", "annotator", "point", "label", "seconds", "refers", "body", "hash")
+    arrays = {name: array.tolist() for name, array in event.arrays.items()}
+    return {name: getattr(event, name) for name in columns} | ({"arrays": arrays} if arrays else {})

@@ -1,0 +1,158 @@
+"""A session at one moment: what can be read from it without touching the log again."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+from typing import Any, Self
+
+import numpy as np
+
+from altmas.errors import MetricError
+from altmas.estimates import Estimates
+from altmas.frames import plain
+from altmas.history import History
+from altmas.session.log import VOTES, Ledger
+from altmas.session.opinions import disagreements, second_opinions
+from altmas.session.plan import Plan
+from altmas.session.stopping import Decision, decide
+from altmas.suggest import listing, near
+from altmas.task import Task
+
+
+@dataclass(frozen=True)
+class AnnotatorStatus:
+    """What one annotator has done; nobody named is ""."""
+
+    name: str
+    labels: int
+    skips: int
+    leased: int
+    seconds_per_label: float
+    last_at: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """Counts, pace and people. seconds_per_label is the median, nan where no time was told."""
+
+    method: str
+    points: int
+    labels: int
+    budget: int | None
+    outstanding: int
+    leased: int
+    skipped: int
+    unsure: int
+    volunteered: int
+    revisions: int
+    undone: int
+    reveals: int
+    second_opinions_open: int
+    disagreements: int
+    seconds_per_label: float
+    annotators: tuple[AnnotatorStatus, ...]
+    created_at: str
+    last_at: str
+    seq: int
+    digest: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON (unknown numbers are None)."""
+        return {key: plain(value) for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A session as it stood after event `seq`; `digest` is the hash of the log up to there."""
+
+    plan: Plan
+    task: Task
+    history: History
+    seq: int
+    digest: str
+    seconds_per_label: float
+
+    @classmethod
+    def of(cls, plan: Plan, task: Task, ledger: Ledger) -> Self:
+        """The ledger as it is now."""
+        return cls(plan, task, ledger.history(), ledger.seq, ledger.digest, _pace(ledger, None))
+
+    def estimate(self, by: str | None = None) -> Estimates:
+        """Every metric from the labels of that moment; with `by`, every metric on each value of that slice."""
+        return self.plan.method.estimate(self.task if by is None else by_slice(self.task, by), self.history)
+
+    def decision(self, estimates: Callable[[], Estimates] | None = None) -> Decision:
+        """Whether to stop at that moment."""
+        history = self.history
+        left = history.n_points - len(history.labels) - len(history.skipped)
+        return decide(self.plan, len(history.labels), left, self.seconds_per_label, estimates or self.estimate)
+
+
+def by_slice(task: Task, name: str) -> Task:
+    """The same task with every whole-pool metric on each value of one slice."""
+    slices = task.pool.slices
+    if name not in slices:
+        known = listing(slices) if slices else "none: pass slices={...} to the pool"
+        raise MetricError(f"no slice {name!r} in this pool (known: {known}){near(name, slices)}")
+    metrics = tuple(
+        replace(metric, name=f"{metric.name}@{name}={value}", where=(name, value))
+        for value in np.unique(slices[name]).tolist()
+        for metric in task.metrics
+        if metric.where is None
+    )
+    return replace(task, metrics=metrics, targets=())
+
+
+def status_of(plan: Plan, ledger: Ledger, holders: Mapping[int, str]) -> Status:
+    """Counts, pace and people in a ledger; `holders` are the leases in force."""
+    history = ledger.history()
+    unsure = sum(all(vote.kind == "unsure" for vote in ledger.votes(row)) for row in ledger.skipped)
+    return Status(
+        method=plan.method.name,
+        points=len(ledger.pool),
+        labels=len(history.labels),
+        budget=plan.budget,
+        outstanding=len(ledger.waiting),
+        leased=len(holders),
+        skipped=len(history.skipped) - unsure,
+        unsure=unsure,
+        volunteered=len(history.volunteered),
+        revisions=ledger.revisions,
+        undone=ledger.undone,
+        reveals=ledger.reveals,
+        second_opinions_open=len(second_opinions(ledger, plan.seed, plan.double_share)),
+        disagreements=len(disagreements(ledger)),
+        seconds_per_label=_pace(ledger, None),
+        annotators=_annotators(ledger, holders),
+        created_at=ledger.created_at,
+        last_at=ledger.last_at,
+        seq=ledger.seq,
+        digest=ledger.digest,
+    )
+
+
+def _annotators(ledger: Ledger, holders: Mapping[int, str]) -> tuple[AnnotatorStatus, ...]:
+    labels, skips, last = Counter[str](), Counter[str](), dict[str, str]()
+    for row in ledger.voted():
+        for vote in ledger.votes(row):
+            (skips if vote.code is None else labels)[vote.annotator or ""] += 1
+    for event in ledger.standing.values():
+        if event.kind in VOTES:
+            last[event.annotator or ""] = event.at
+    leased = Counter(holders.values())
+    return tuple(
+        AnnotatorStatus(name, labels[name], skips[name], leased[name], _pace(ledger, name), last.get(name, ""))
+        for name in sorted(last.keys() | leased.keys())
+    )
+
+
+def _pace(ledger: Ledger, name: str | None) -> float:
+    """Median seconds of the standing labels, of one annotator or of all."""
+    took = [
+        event.seconds
+        for event in ledger.standing.values()
+        if event.seconds is not None and event.kind == "label" and (name is None or (event.annotator or "") == name)
+    ]
+    return float(median(took)) if took else math.nan

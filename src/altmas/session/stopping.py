@@ -1,0 +1,72 @@
+"""When a session may stop, and how many more labels it is likely to need."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from altmas.estimates import Estimate, Estimates
+from altmas.session.plan import Plan
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How many more labels every target is likely to need, and the minutes at the present pace (nan if unknown)."""
+
+    labels: int
+    minutes: float = math.nan
+
+    def __str__(self) -> str:
+        pace = "" if math.isnan(self.minutes) else f", about {max(1, round(self.minutes))} minutes"
+        return f"about {self.labels} more labels{pace}"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether to stop, which rule says so (or what is still missing), and the forecast if there is a target."""
+
+    stop: bool
+    reason: str
+    forecast: Forecast | None = None
+
+    def __bool__(self) -> bool:
+        return self.stop
+
+
+def decide(
+    plan: Plan, labels: int, left: int, seconds_per_label: float, estimates: Callable[[], Estimates]
+) -> Decision:
+    """The first rule that fires: budget spent, nothing left to label, every target reached, every threshold decided.
+
+    left       points that could still be labelled
+    estimates  called only where a target or a threshold needs them
+    """
+    if plan.budget is not None and labels >= plan.budget:
+        return Decision(True, f"the budget of {plan.budget} labels is spent")
+    if left == 0:
+        return Decision(True, "every point of the pool is labelled or skipped")
+    if not plan.targets and not plan.thresholds:
+        return Decision(False, "the budget is not spent and no target was set")
+    by_name = {one.metric: one for one in estimates()}
+    wide = {name: by_name[name].half_width / wanted for name, wanted in plan.targets.items()}
+    if wide and all(ratio <= 1 for ratio in wide.values()):
+        return Decision(True, "every target is reached")
+    open_thresholds = [name for name, value in plan.thresholds.items() if not settled(by_name[name], value)]
+    if plan.thresholds and not open_thresholds:
+        return Decision(True, "every threshold is decided")
+    missing = [f"{name} is not within {plan.targets[name]:g} yet" for name, ratio in wide.items() if not ratio <= 1]
+    missing += [f"{name} is not clear of {plan.thresholds[name]:g} yet" for name in open_thresholds]
+    return Decision(False, "; ".join(missing), _forecast(list(wide.values()), labels, left, seconds_per_label))
+
+
+def settled(estimate: Estimate, threshold: float) -> bool:
+    """Whether the interval lies wholly on one side of the threshold."""
+    return estimate.low >= threshold or estimate.high < threshold
+
+
+def _forecast(ratios: list[float], labels: int, left: int, seconds_per_label: float) -> Forecast | None:
+    """Widths shrink like 1 / sqrt(labels): labels * ratio^2 are needed for the widest."""
+    defined = [ratio for ratio in ratios if math.isfinite(ratio)]
+    if not defined or len(defined) < len(ratios) or labels == 0:
+        return None
+    more = min(left, math.ceil(labels * max(defined) ** 2) - labels)
+    return Forecast(max(0, more), more * seconds_per_label / 60)

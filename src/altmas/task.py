@@ -1,0 +1,18 @@
+"""Task: what a method is asked."""
+
+from dataclasses import dataclass
+
+from altmas.metrics import Metric
+from altmas.pool import Pool
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked: these metrics of this pool, at this confidence."""
+
+    pool: Pool
+    metrics: tuple[Metric, ...]
+    confidence: float = 0.95
+    seed: int = 0
+    targets: tuple[tuple[str, float], ...] = ()  # (metric name, half-width)
+    stopping: bool = False  # the session may stop by what intervals show, so they should hold at every look

@@ -1,0 +1,208 @@
+"""Desk: what one annotator sees and does, as plain values. Nothing here tells a prediction, a score, a slice,
+a file name, an id or another person's vote, except `reveal`, which is written down."""
+
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from statistics import median
+from typing import Any
+
+from altmas.errors import UnknownLabel
+from altmas.items.keys import class_keys
+from altmas.items.parts import image_of, parts_of
+from altmas.pool import Name
+from altmas.session import LEASE_SECONDS, Query, Session
+from altmas.session.store import Event
+from altmas.web.handles import Handles
+from altmas.web.prefetch import Supply
+
+HAND = 3
+"""Items that a page holds: the one on the screen and two that are loaded already, so that a key shows the next at once.
+
+The fewer, the more labels each choice knows; the second one covers a label that is still on its way to the disk."""
+
+HEADER_SECONDS = 0.2
+
+AT_WORK_SECONDS = 180.0
+"""Whoever was heard of in this time counts as labelling now."""
+
+PACE_LABELS = 30
+"""The seconds per label are the median of this many."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What annotators are told about the task."""
+
+    title: str
+    instructions: str
+    definitions: Mapping[str, str]
+    annotator: str | None
+
+
+class Desk:
+    """The session as a page for annotators sees it."""
+
+    def __init__(self, session: Session, texts: Texts, supply: Supply, *, lease: float = LEASE_SECONDS) -> None:
+        self.session, self.texts, self.supply, self.lease = session, texts, supply, lease
+        first = next(iter(session.events()))
+        self.session_key = sha256(f"page of {first['hash']}".encode()).hexdigest()[:12]
+        self.handles = Handles(f"handles of {first['hash']}".encode())
+        self._seen: dict[str, float] = {}  # annotator -> when heard of last
+        self._told: dict[str, float] = {}  # annotator -> when told last how things stand
+
+    # ------------------------------------------------------------ what is shown
+
+    def setup(self) -> dict[str, Any]:
+        """What a page needs to know once."""
+        classes = self.session.pool.classes
+        rows = [
+            {"name": str(name), "key": key, "definition": self.texts.definitions.get(str(name), "")}
+            for name, key in zip(classes, class_keys(classes), strict=True)
+        ]
+        about = {"title": self.texts.title, "instructions": self.texts.instructions, "classes": rows}
+        return about | {"annotator": self.texts.annotator, "session": self.session_key, "hand": HAND}
+
+    def hand(self, annotator: str, have: Collection[str]) -> dict[str, Any]:
+        """The items of this annotator that their page does not `have` yet, and how things stand."""
+        mine = self.session.ask(HAND, annotator, self.lease, draw=False)
+        return self._handed(annotator, mine, have) | {"header": self.header(annotator)}
+
+    def _handed(self, annotator: str, mine: Sequence[Query], have: Collection[str]) -> dict[str, Any]:
+        self._seen[annotator] = time.monotonic()
+        if len(mine) < HAND:
+            self.supply.wake()
+        handles = {query.index: self.handles.of(query.index) for query in mine}
+        fresh = [self.item(row) for row, handle in handles.items() if handle not in have]
+        return {"items": fresh, "hand": list(handles.values()), "nothing": "" if mine else self._why_nothing()}
+
+    def _header_now_and_then(self, annotator: str) -> dict[str, Any] | None:
+        """How things stand, five times a second: whoever labels quicker waits for the disk alone."""
+        now, told = time.monotonic(), self._told.get(annotator, -math.inf)
+        if now - told < HEADER_SECONDS:
+            return None
+        self._told[annotator] = now
+        return self.header(annotator)
+
+    def item(self, row: int) -> dict[str, Any]:
+        """An item as the page gets it."""
+        return {"handle": self.handles.of(row), "parts": parts_of(self.session.pool, row)}
+
+    def image(self, handle: str, number: int) -> tuple[bytes, str]:
+        """(content, media type) of an image of an item that somebody was asked for."""
+        return image_of(self.session.pool, self.row(handle), number)
+
+    def row(self, handle: str) -> int:
+        """The row behind a handle; UnknownPoint if there is none."""
+        return self.handles.row(handle, self._offered)
+
+    def _offered(self) -> list[int]:
+        history = self.session.history
+        return [*history.drawn.tolist(), *history.labels, *history.skipped]
+
+    def header(self, annotator: str) -> dict[str, Any]:
+        """Progress, pace and the state of the supply."""
+        session = self.session
+        budget = len(session.pool) if session.plan.budget is None else session.plan.budget
+        votes = session.votes_by(annotator)
+        took = [event.seconds for event in votes[:PACE_LABELS] if event.seconds is not None and event.kind == "label"]
+        pace = float(median(took)) if took else None
+        history = session.history
+        labels = len(history.labels)
+        left = None if pace is None else pace * max(0, budget - labels) / max(1, self._at_work())
+        return {
+            "labels": labels,
+            "budget": budget,
+            "mine": len({event.point for event in votes}),
+            "saved_at": votes[0].at if votes else None,
+            "last_seq": votes[0].seq if votes else None,
+            "seconds_per_label": pace,
+            "seconds_left": left,
+            "supply": asdict(self.supply.state(history)),
+            "now": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        }
+
+    def _at_work(self) -> int:
+        now = time.monotonic()
+        return sum(now - at < AT_WORK_SECONDS for at in self._seen.values())
+
+    def _why_nothing(self) -> str:
+        """Why an annotator has no item: "done", "others" have the rest, or "wait" for the next draw."""
+        history, budget = self.session.history, self.session.plan.budget
+        left = (history.n_points if budget is None else budget) - len(history.labels)
+        answered = history.labels.keys() | history.skipped.keys()
+        outstanding = len(set(history.drawn.tolist()) - answered)
+        if left > outstanding and (self.supply.state(history).refitting or history.open.any()):
+            return "wait"
+        return "others" if left > 0 and outstanding else "done"
+
+    # ------------------------------------------------------------ what is said
+
+    def vote(
+        self,
+        annotator: str,
+        handle: str,
+        *,
+        kind: str,
+        label: int | None,
+        reason: str,
+        seconds: float | None,
+        revises: int | None,
+        have: Collection[str] = (),
+    ) -> dict[str, Any]:
+        """The acknowledgement of a label, a skip or an "unsure", on disk and once only, with the items that come next.
+
+        `have` are the items that the page holds besides.
+        """
+        id = self.session.pool.ids[self.row(handle)]
+        name = self.class_name(label) if kind == "label" else None
+        event, mine = self.session.vote_and_ask(
+            id, name, annotator, HAND, self.lease, kind=kind, reason=reason, seconds=seconds, revises=revises
+        )
+        self.supply.told()
+        told = {"seq": event.seq, "saved_at": event.at} | self._handed(annotator, mine, have)
+        return told | {"header": self._header_now_and_then(annotator)}
+
+    def class_name(self, code: int | None) -> Name:
+        """The class with that code; UnknownLabel if there is none."""
+        classes = self.session.pool.classes
+        if code is None or not 0 <= code < len(classes):
+            raise UnknownLabel(f"class number {code} does not exist (0 to {len(classes) - 1}); nothing was recorded")
+        return classes[code]
+
+    def undo(self, annotator: str, seq: int) -> dict[str, Any] | None:
+        """The item whose vote was taken back, with the earlier vote that stands now; None if it was done before."""
+        undone = self.session.undo(annotator, seq=seq)
+        if undone is None:
+            return None
+        self.supply.wake()
+        mine = [event for event in self.session.votes_by(annotator) if event.point == str(undone.id)]
+        return self.item(undone.index) | {"vote": self._own(mine[0]) if mine else None}
+
+    def mine(self, annotator: str, before: int | None, limit: int) -> list[dict[str, Any]]:
+        """The annotator's own items and votes, newest first."""
+        votes: dict[str, Event] = {}
+        for event in self.session.votes_by(annotator):
+            votes.setdefault(str(event.point), event)
+        older = [event for event in votes.values() if before is None or event.seq < before]
+        rows = [(self.session.pool.index(event.point), event) for event in older[:limit]]
+        return [self.item(row) | {"vote": self._own(event)} for row, event in rows]
+
+    def _own(self, event: Event) -> dict[str, Any]:
+        label = None if event.label is None else self.session.pool.code(event.label)
+        return {"kind": event.kind, "label": label, "reason": event.body.get("reason", ""), "seq": event.seq}
+
+    def note(self, annotator: str, handle: str, text: str) -> None:
+        """Write a remark on an item down."""
+        self.session.note(text, self.session.pool.ids[self.row(handle)], annotator)
+
+    def reveal(self, annotator: str, handle: str) -> dict[str, Any]:
+        """What the model says about an item, after it was written down that the annotator looked."""
+        pool, row = self.session.pool, self.row(handle)
+        self.session.reveal(pool.ids[row], annotator)
+        code = int(pool.predictions[row])
+        score = None if pool.scores is None else float(pool.scores[row][code])
+        return {"prediction": str(pool.classes[code]), "score": score}

@@ -34,7 +34,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(MARK): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[paper]'
 	@touch $@
 
 $(MARK)-dev: pyproject.toml $(MARK) | $(BIN)/python

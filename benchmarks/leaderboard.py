@@ -197,7 +197,7 @@ def run_group(group: list[tuple[Cell, int]]) -> int:
 
 
 def main() -> None:
-    from benchmarks import leaderboard_page
+    from benchmarks import leaderboard_page, method_figures
 
     parser = argparse.ArgumentParser(description="Every method on every pool on equal terms.")
     parser.add_argument("--pools", default=",".join(NAMES), help="comma-separated")
@@ -210,6 +210,7 @@ def main() -> None:
     if not given.summary:
         run_all(list(cells(names, given.methods.split(","))), given.jobs, given.quick)
     leaderboard_page.rewrite([name for name in NAMES if available(name)])
+    method_figures.rewrite()
 
 
 if __name__ == "__main__":

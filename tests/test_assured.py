@@ -161,7 +161,7 @@ def test_many_classes_and_no_features_are_no_obstacle():
     assert all(0 <= one.low <= one.value <= one.high <= 1 for one in found if not np.isnan(one.value))
 
 
-@pytest.mark.parametrize("name", ["network", "trees"])
+@pytest.mark.parametrize("name", [pytest.param("network", marks=pytest.mark.paper), "trees"])
 def test_further_answers_are_weighed_like_the_others(name):
     pool, truth = world(n=400)
     task, history = told(Assured(), pool, truth, ["accuracy"], 60, batch=30)
@@ -175,6 +175,10 @@ def test_further_answers_are_weighed_like_the_others(name):
 def test_a_further_answer_that_does_not_exist_is_refused_when_the_method_is_made():
     with pytest.raises(MethodError, match="did you mean 'trees'"):
         Assured(also=("tree",))
+
+
+@pytest.mark.paper
+def test_without_features_there_is_no_answer_of_a_network():
     pool, truth = world(n=200, features=False)
     task, history = told(Assured(also=("network",)), pool, truth, ["accuracy"], 50, batch=25)
-    assert "network" not in Assured(also=("network",)).estimate(task, history).info["belief"]  # no features, no network
+    assert "network" not in Assured(also=("network",)).estimate(task, history).info["belief"]

@@ -141,6 +141,7 @@ def world(n=600, labelled=120, right_where=lambda x: x[:, 0] > 0, seed=0):
     return Pool(x, predictions, classes=[0, 1, 2]), known, truth
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize("cautious", [False, True])
 @pytest.mark.parametrize("power", [1, 2])
 def test_pseudo_labels_are_where_the_model_is_right(cautious, power):
@@ -152,6 +153,7 @@ def test_pseudo_labels_are_where_the_model_is_right(cautious, power):
     assert len(found.rows) == pseudo_count(found.precision, found.candidates, power) > 100
 
 
+@pytest.mark.paper
 def test_the_cautious_preset_claims_less_precision_and_takes_fewer_points():
     pool, known, _ = world()
     literal, cautious = (
@@ -176,6 +178,7 @@ def test_all_labels_agree_literally():
     }
 
 
+@pytest.mark.paper
 def test_all_labels_agree_cautiously():
     """A.3 step 6, `safe`: the bound of 120 right out of 120, best first by the belief of a surrogate."""
     pool, known, _ = world(right_where=lambda x: np.ones(len(x), bool))
@@ -185,6 +188,7 @@ def test_all_labels_agree_cautiously():
     assert len(found.rows) == int(480 * found.precision) < 480
 
 
+@pytest.mark.paper
 def test_the_surrogate_ranks_what_the_agree_network_cannot():
     """Labels by which the model is always right; elsewhere the labels themselves show where it is wrong."""
     g = rng(3)
@@ -199,6 +203,7 @@ def test_the_surrogate_ranks_what_the_agree_network_cannot():
     assert (predictions[found.rows] == y[found.rows]).mean() > 0.95
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize("cautious, by", [(False, "constant"), (True, "surrogate")])
 def test_all_labels_disagree_gives_no_pseudo_labels(cautious, by):
     pool, known, _ = world(right_where=lambda x: np.zeros(len(x), bool))

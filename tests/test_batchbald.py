@@ -123,6 +123,7 @@ def world():
     return pool, truth, History(300, (), told)
 
 
+@pytest.mark.paper
 def test_batchbald_takes_few_copies_of_one_point(world):
     pool, _, history = world
     task = Task(pool, metric_set("accuracy", pool))
@@ -134,6 +135,7 @@ def test_batchbald_takes_few_copies_of_one_point(world):
     assert_allclose(bald(probs), now.belief.information.of_label[batch.indices], atol=1e-6)
 
 
+@pytest.mark.paper
 def test_ase_of_accuracy_is_the_mean_belief_in_the_model(world):
     pool, _, history = world
     task = Task(pool, metric_set(["accuracy", "f1[1]"], pool))
@@ -147,6 +149,7 @@ def test_ase_of_accuracy_is_the_mean_belief_in_the_model(world):
     assert found["accuracy"].interval == "none" and "belief" in found["accuracy"].note
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize("stochastic", [False, True])
 def test_xwed_looks_only_where_a_metric_looks(world, stochastic):
     pool, _, history = world

@@ -49,6 +49,7 @@ def fitted(clouds):
     return BayesByBackprop(Training(epochs=60, batch=16)).fit(*clouds, 2, np.random.default_rng(1))
 
 
+@pytest.mark.paper
 def test_without_spread_the_draws_agree(clouds, fitted):
     x, y = clouds
     still = BayesianNetwork(fitted.trained, Weights(*(0 * part for part in fitted.spread)))
@@ -58,6 +59,7 @@ def test_without_spread_the_draws_agree(clouds, fitted):
     assert (fitted.mean(x).argmax(1) == y).mean() > 0.85
 
 
+@pytest.mark.paper
 def test_far_from_the_labels_the_draws_disagree_more(clouds, fitted):
     x, _ = clouds
     draws = fitted.draws(30, np.random.default_rng(0))
@@ -66,6 +68,7 @@ def test_far_from_the_labels_the_draws_disagree_more(clouds, fitted):
     assert bald(draws(far)).mean() > 1.5 * bald(draws(x)).mean() > 0
 
 
+@pytest.mark.paper
 def test_the_penalty_pulls_weights_and_moves_spreads(clouds):
     x, y = clouds
     training = Training(epochs=40, batch=16)

@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from altmas import AltmasError
-from benchmarks import data, idx
-from benchmarks import models_under_test as models
-from benchmarks.idx import DataDamaged, DataMissing, Dataset
+pytest.importorskip("jax", reason="the models under test are trained with it: pip install 'altmas[paper]'")
+
+from altmas import AltmasError  # noqa: E402
+from benchmarks import data, idx  # noqa: E402
+from benchmarks import models_under_test as models  # noqa: E402
+from benchmarks.idx import DataDamaged, DataMissing, Dataset  # noqa: E402
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (7, 28, 28), dtype=np.uint8)

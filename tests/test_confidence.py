@@ -212,6 +212,7 @@ def test_true_class_probability_to_its_printed_digits():
     assert_array_equal(true_class_probability(one_hot, y), [1, 0, 1])  # the agree classifier
 
 
+@pytest.mark.paper
 def test_the_head_finds_where_the_model_is_wrong_beyond_its_own_scores():
     rng = np.random.default_rng(5)
     x = rng.normal(size=(600, 3))

@@ -33,7 +33,11 @@ def world(order: tuple[int, ...] = (0, 1, 2)) -> tuple[altmas.Pool, np.ndarray]:
     return pool, np.array([pool.code(name) for name in names[truth]])
 
 
-@pytest.fixture(params=METHODS)
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.paper] if make().needs.extra else []) for name, make in METHODS.items()
+    ]
+)
 def method(request) -> Method:
     return method_named(request.param)
 

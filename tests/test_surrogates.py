@@ -33,6 +33,7 @@ def surrogate(request):
     return surrogate_named(request.param, 0.3, QUICK)
 
 
+@pytest.mark.paper
 def test_it_learns_what_can_be_learned(surrogate):
     x, y = two_clouds()
     fitted = surrogate.fit(x, y, 3, np.random.default_rng(0))
@@ -44,6 +45,7 @@ def test_it_learns_what_can_be_learned(surrogate):
     assert fitted.trained.steps == 30 * 2
 
 
+@pytest.mark.paper
 def test_its_draws_are_probabilities_of_networks_that_differ(surrogate):
     x, y = two_clouds()
     draws = surrogate.fit(x, y, 3, np.random.default_rng(0)).draws(4, np.random.default_rng(0))
@@ -54,6 +56,7 @@ def test_its_draws_are_probabilities_of_networks_that_differ(surrogate):
     assert (np.abs(probs - probs[:1]).max((1, 2))[1:] > 1e-3).all()
 
 
+@pytest.mark.paper
 def test_a_draw_is_the_same_network_on_every_call(surrogate):
     x, y = two_clouds()
     draws = surrogate.fit(x, y, 3, np.random.default_rng(0)).draws(6, np.random.default_rng(0))
@@ -61,6 +64,7 @@ def test_a_draw_is_the_same_network_on_every_call(surrogate):
     assert_allclose(np.concatenate([draws(x[:50]), draws(x[50:])], axis=1), draws(x), atol=1e-6)
 
 
+@pytest.mark.paper
 def test_the_same_seed_gives_the_same_network(surrogate):
     x, y = two_clouds()
     first, again, other = (surrogate.fit(x, y, 3, np.random.default_rng(seed)).mean(x) for seed in (1, 1, 2))
@@ -68,6 +72,7 @@ def test_the_same_seed_gives_the_same_network(surrogate):
     assert np.abs(first - other).max() > 1e-4
 
 
+@pytest.mark.paper
 def test_rows_may_come_from_the_pool_as_they_are_needed(surrogate):
     x, y = two_clouds()
     pool = Pool(x, y)
@@ -77,6 +82,7 @@ def test_rows_may_come_from_the_pool_as_they_are_needed(surrogate):
     assert_array_equal(lazily.mean(x), eagerly.mean(x))
 
 
+@pytest.mark.paper
 def test_an_example_without_weight_teaches_nothing(surrogate):
     x, y = two_clouds()
     wrong = np.arange(120) % 2 == 0
@@ -85,11 +91,13 @@ def test_an_example_without_weight_teaches_nothing(surrogate):
     assert (fitted.mean(x).argmax(1) == y).mean() > 0.9
 
 
+@pytest.mark.paper
 def test_one_example_is_enough_to_train(surrogate):
     fitted = surrogate.fit(np.ones((1, 2), np.float32), np.array([1]), 2, np.random.default_rng(0))
     assert fitted.mean(np.ones((1, 2), np.float32))[0, 1] > 0.9
 
 
+@pytest.mark.paper
 def test_without_dropout_the_draws_are_identical_and_tell_nothing():
     x, y = two_clouds()
     draws = MCDropout(0.0, QUICK).fit(x, y, 3, np.random.default_rng(0)).draws(5, np.random.default_rng(0))
@@ -98,6 +106,7 @@ def test_without_dropout_the_draws_are_identical_and_tell_nothing():
     assert (bald(probs) <= 1e-12).all()
 
 
+@pytest.mark.paper
 def test_dropped_units_are_those_of_the_masked_network():
     """Draw by draw against the whole network with its masks written out (A.4)."""
     x, y = two_clouds()
@@ -113,6 +122,7 @@ def test_dropped_units_are_those_of_the_masked_network():
         assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.paper
 def test_there_is_more_doubt_between_two_classes_than_inside_them():
     x, y = two_clouds(n=200)
     network = MCDropout(0.3, Training()).fit(x, y, 3, np.random.default_rng(0))
@@ -122,6 +132,7 @@ def test_there_is_more_doubt_between_two_classes_than_inside_them():
     assert bald(draws(between)).mean() > 3 * bald(draws(x)).mean()
 
 
+@pytest.mark.paper
 def test_an_ensemble_averages_its_members():
     x, y = two_clouds()
     ensemble = Ensemble(3, QUICK).fit(x, y, 3, np.random.default_rng(0))
@@ -131,6 +142,7 @@ def test_an_ensemble_averages_its_members():
     assert ensemble.draws(2, np.random.default_rng(0)).count == 2
 
 
+@pytest.mark.paper
 def test_weight_decay_keeps_the_weights_small():
     x, y = two_clouds()
     sizes = [
@@ -151,6 +163,7 @@ def test_the_number_of_steps_grows_with_the_examples_up_to_a_limit(n, steps):
     assert Training().steps(n) == steps
 
 
+@pytest.mark.paper
 def test_nothing_compiles_again_while_labels_are_told():
     import jax
 
@@ -219,6 +232,7 @@ def fit_elsewhere(**environment):
     return json.loads(run.stdout), run.stderr
 
 
+@pytest.mark.paper
 def test_compiled_programs_are_kept_between_runs(tmp_path):
     first, _ = fit_elsewhere(XDG_CACHE_HOME=str(tmp_path))
     assert first["loaded_by_import"] is False
@@ -230,6 +244,7 @@ def test_compiled_programs_are_kept_between_runs(tmp_path):
     assert said == ""
 
 
+@pytest.mark.paper
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     found, said = fit_elsewhere(XDG_CACHE_HOME=str(tmp_path / "file"))
@@ -237,12 +252,14 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
     assert said == ""
 
 
+@pytest.mark.paper
 def test_the_users_own_cache_and_threads_stay_as_they_are(tmp_path):
     found, _ = fit_elsewhere(JAX_COMPILATION_CACHE_DIR=str(tmp_path), NPROC="1")
     assert found["folder"] == str(tmp_path)
     assert found["left"] == ["NPROC"]
 
 
+@pytest.mark.paper
 def test_training_ends_when_nothing_is_left_to_learn():
     x, y = two_clouds()
     through, early = (
@@ -253,6 +270,7 @@ def test_training_ends_when_nothing_is_left_to_learn():
     assert 5 < early.steps < 300 and 0.05 < early.loss < 0.1
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize("columns", [5, 4000])
 def test_training_across_segments_counts_its_steps(columns):
     """With many columns a segment holds few minibatches: it may end inside any of them."""

@@ -31,6 +31,7 @@ def test_every_range_is_on_a_log_scale():
     assert middle.dropout == pytest.approx((0.05 * 0.6) ** 0.5, abs=1e-4)
 
 
+@pytest.mark.paper
 def test_every_label_is_predicted_by_a_network_that_has_not_seen_it():
     x, y = clouds(12)
     seen = []
@@ -48,6 +49,7 @@ def test_every_label_is_predicted_by_a_network_that_has_not_seen_it():
         assert not (trained[:, None] == x[folds == fold]).all(-1).any()
 
 
+@pytest.mark.paper
 def test_more_training_is_better_than_none():
     x, y = clouds()
     folds = np.arange(60) % 3
@@ -58,6 +60,7 @@ def test_more_training_is_better_than_none():
     assert trained < 0.6 * untrained
 
 
+@pytest.mark.paper
 def test_the_best_trial_wins_and_the_same_seed_finds_it_again(monkeypatch):
     """On a known landscape, in place of networks: dropout 0.25 and a learning rate of 1e-3 are best."""
     monkeypatch.setattr(tuning, "GUIDED_TRIALS", 8)
@@ -105,6 +108,7 @@ def landscape(monkeypatch):
     return made
 
 
+@pytest.mark.paper
 def test_tune_finds_options_that_methods_take(landscape):
     pool, labels = labelled_pool()
     found = altmas.tune(pool, labels, guided_trials=6, progress=False)
@@ -118,6 +122,7 @@ def test_tune_finds_options_that_methods_take(landscape):
     assert str(found).count("best") == 1 and len(str(found).splitlines()) == 12
 
 
+@pytest.mark.paper
 def test_tuning_that_was_interrupted_goes_on_as_if_it_had_not_been(landscape, tmp_path):
     pool, labels = labelled_pool()
     journal = tmp_path / "tuning.jsonl"
@@ -133,6 +138,7 @@ def test_tuning_that_was_interrupted_goes_on_as_if_it_had_not_been(landscape, tm
     assert altmas.tune(pool, labels, guided_trials=4, results=journal, progress=False) == whole and not landscape
 
 
+@pytest.mark.paper
 def test_results_of_other_labels_are_refused(landscape, tmp_path):
     pool, labels = labelled_pool()
     journal = tmp_path / "tuning.jsonl"
@@ -142,6 +148,7 @@ def test_results_of_other_labels_are_refused(landscape, tmp_path):
         altmas.tune(pool, fewer, guided_trials=0, results=journal, progress=False)
 
 
+@pytest.mark.paper
 def test_the_plot_is_one_file_that_needs_nothing_else(landscape, tmp_path):
     pool, labels = labelled_pool()
     altmas.tune(pool, labels, guided_trials=2, plot=tmp_path / "tuning.html", progress=False)
@@ -171,6 +178,7 @@ def test_what_cannot_be_tuned_is_refused_before_anything_runs(landscape, change,
     assert not landscape
 
 
+@pytest.mark.paper
 def test_real_networks_are_tuned():
     pool, labels = labelled_pool()
     method = AltMas(draws=4, max_steps=60)
@@ -179,6 +187,7 @@ def test_real_networks_are_tuned():
     assert all(one.training.max_steps == 60 for one in found.trials)
 
 
+@pytest.mark.paper
 def test_what_a_session_tuned_is_in_its_file(monkeypatch, tmp_path):
     """Chosen values, how many labels they rest on, and, once the labels have doubled, the next ones."""
     monkeypatch.setattr(tuning, "RANDOM_TRIALS", 2)
@@ -198,6 +207,7 @@ def test_what_a_session_tuned_is_in_its_file(monkeypatch, tmp_path):
     assert stored[1] == stored[2]
 
 
+@pytest.mark.paper
 def test_options_that_were_tuned_beforehand_are_in_the_session_file(landscape, tmp_path):
     pool, labels = labelled_pool()
     found = altmas.tune(pool, labels, guided_trials=0, progress=False)

@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
+from altmas.extras import require
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -92,7 +94,8 @@ def _limiter() -> ThreadPoolExecutor:
 
 @cache
 def jax() -> Any:
-    """The jax module, its threads capped and its compiled programs kept between runs."""
+    """The jax module, its threads capped and its compiled programs kept between runs; MissingExtra without it."""
+    require("paper", "training a network")
     _cap_threads_of_xla()
     import jax
 

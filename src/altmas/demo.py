@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.estimates import Estimates
-from altmas.methods import DEFAULT_METHOD, METHODS
+from altmas.extras import missing
+from altmas.methods import DEFAULT_METHOD, method_named
 from altmas.metrics import truth_values
 from altmas.pool import Pool
 from altmas.progress import progress_bar
@@ -53,8 +54,14 @@ def digits() -> tuple[Pool, NDArray[np.int64]]:
 
 
 def compared_methods() -> list[str]:
-    """The methods that are run: the session's own first."""
-    return sorted((name for name in COMPARED if name in METHODS), key=lambda name: name != DEFAULT_METHOD)
+    """The methods that are run: those that are installed, the session's own first."""
+    able = (name for name in COMPARED if name not in left_out_methods())
+    return sorted(able, key=lambda name: name != DEFAULT_METHOD)
+
+
+def left_out_methods() -> list[str]:
+    """The methods whose extra is not installed."""
+    return [name for name in COMPARED if missing(method_named(name).needs.extra)]
 
 
 def free_names(folder: Path) -> tuple[Path, Path]:

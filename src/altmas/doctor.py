@@ -13,10 +13,11 @@ from pathlib import Path
 
 from altmas import compute
 from altmas.errors import AltmasError
+from altmas.extras import EXTRAS, missing
 
 PACKAGES = (
-    "altmas numpy scipy scikit-learn jax jaxlib optax narwhals pyarrow joblib threadpoolctl bayesian-optimization "
-    "typer rich fastapi uvicorn jinja2 plotly"
+    "altmas numpy scipy scikit-learn narwhals pyarrow joblib threadpoolctl typer rich fastapi starlette pydantic "
+    "uvicorn jinja2 plotly"
 ).split()
 LITTLE = 500 * 2**20
 """Bytes of free disk below which a warning is due."""
@@ -45,10 +46,25 @@ def _installation() -> Iterator[Finding]:
             yield Finding(name, version(name))
         except PackageNotFoundError:
             yield Finding(name, "not installed", ok=False)
+    yield from _extras()
     yield Finding("threads", f"{compute.threads()} (set ALTMAS_THREADS to change)")
 
 
+def _extras() -> Iterator[Finding]:
+    """What the extras installed; nothing is wrong where one is absent."""
+    for extra, packages in EXTRAS.items():
+        if missing(extra):
+            yield Finding(
+                f"altmas[{extra}]", f"not installed ({', '.join(missing(extra))}); pip install 'altmas[{extra}]'"
+            )
+            continue
+        for name in packages.values():
+            yield Finding(name, version(name))
+
+
 def _jax() -> Iterator[Finding]:
+    if missing("paper"):
+        return
     try:
         jax = compute.jax()
         devices = ", ".join(str(device) for device in jax.devices())

@@ -9,6 +9,7 @@ AltmasError
 ├── MetricError        (ValueError)        a metric that does not exist or cannot be defined on this pool
 ├── MethodError        (ValueError)        a method that does not exist or cannot do what is asked
 ├── PlanError          (ValueError)        a budget, target, confidence or other setting out of range
+├── MissingExtra       (ImportError)       a part that needs an extra of the package which is not installed
 └── SessionError
     ├── SessionExists  (FileExistsError)   creating a session where a file already is
     ├── NotASession    (ValueError)        a file that is no altmas session, or a damaged one
@@ -56,6 +57,10 @@ class MethodError(AltmasError, ValueError):
 
 class PlanError(AltmasError, ValueError):
     """A budget, target, confidence or other setting out of range."""
+
+
+class MissingExtra(AltmasError, ImportError):
+    """A part of altmas that needs an extra of the package which is not installed."""
 
 
 class SessionError(AltmasError):

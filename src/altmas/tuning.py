@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from altmas.errors import PlanError, PoolError
+from altmas.extras import require
 from altmas.methods.paper.altmas import AltMas
 from altmas.methods.paper.network import Network
 from altmas.methods.paper.surrogates.tuning import FOLDS, GUIDED_TRIALS, RANDOM_TRIALS, RANGES, Tuned, trials
@@ -82,7 +83,8 @@ def tune(
     plot     an .html file that shows the trials, written anew after each
     force    whether a plot that is there already is replaced; one of the trials in `results` is in any case
 
-    Raises PlanError, PoolError, UnknownLabel, UnknownPoint before anything runs; FileError for another call's file.
+    Raises MissingExtra, PlanError, PoolError, UnknownLabel, UnknownPoint before anything runs; FileError for another
+    call's file.
     """
     wanted = (method or AltMas()).settings
     if wanted.surrogate != "mc_dropout":
@@ -98,6 +100,7 @@ def tune(
     codes = np.array([pool.code(label) for label in labels.values()], np.int64)
     if len(rows) < FOLDS:
         raise PlanError(f"{len(rows)} labels are too few to tune on; expected at least {FOLDS}; nothing was run")
+    require("paper", "tuning a network")
     kept = kept_by(pool)
     if plot is not None and results is not None and Path(plot).absolute() == Path(results).absolute():
         raise PlanError(f"results and plot are both {plot}; give two files; nothing was run")

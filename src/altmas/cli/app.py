@@ -8,7 +8,7 @@ import inspect
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Any
@@ -44,8 +44,8 @@ def literal(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-def command(name: str, heading: str, *examples: str) -> Callable[[Command], Command]:
-    """Register a function as a command, with -q, -v and its examples; its errors become sentences."""
+def command(name: str, heading: str, *examples: str, notes: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """Register a function as a command, with -q, -v, its examples and notes; its errors become sentences."""
 
     def register(function: Command) -> Command:
         @functools.wraps(function)
@@ -58,7 +58,8 @@ def command(name: str, heading: str, *examples: str) -> Callable[[Command], Comm
                 function(*args, **options)
 
         _add_options(run, function)
-        epilog = "\n\n".join(["Example:" if len(examples) == 1 else "Examples:", *(f"$ {one}" for one in examples)])
+        heads = "Example:" if len(examples) == 1 else "Examples:"
+        epilog = "\n\n".join([heads, *(f"$ {one}" for one in examples), *notes])
         paragraphs = (inspect.getdoc(function) or "").split("\n\n")
         docs = literal("\n\n".join(" ".join(one.split()) for one in paragraphs))
         app.command(name, rich_help_panel=heading, help=docs, epilog=literal(epilog))(run)

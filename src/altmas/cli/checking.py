@@ -16,7 +16,8 @@ from altmas.cli.app import TRUST, command, trusted
     TRUST,
     "altmas simulate --data old.parquet --prediction vendor_label --truth label --metric accuracy --repeats 20",
     "altmas simulate --data old.csv --prediction predicted --truth label --features emb.npy "
-    "--method altmas --method tradition --budget 50 --budget 100 --results runs.jsonl",
+    "--method druck --method tradition --budget 50 --budget 100 --results runs.jsonl",
+    notes=opt.method_notes(),
 )
 def simulate(
     data: opt.Data,
@@ -42,7 +43,7 @@ def simulate(
             "--method",
             metavar="NAME",
             autocompletion=opt.method_names,
-            help="A method to run; repeatable. Default: the default method and tradition.",
+            help="A method to run; repeatable. Default: assured and tradition. All are listed below.",
             rich_help_panel=opt.AIM,
         ),
     ] = None,

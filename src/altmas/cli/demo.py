@@ -28,7 +28,7 @@ def demo(
 
     Real data that come with scikit-learn: no download, no questions, about a minute.
     """
-    from altmas.demo import BUDGET, digits, free_names, hits, run_demo, true_values
+    from altmas.demo import BUDGET, digits, free_names, hits, left_out_methods, run_demo, true_values
 
     output.mkdir(parents=True, exist_ok=True)
     session, report = free_names(output)
@@ -52,6 +52,12 @@ def demo(
         f"{held} of {given} intervals hold the truth. Worth: how many labels of a plain random sample would tell as "
         f"much as these {BUDGET}. This is one run of each method; `altmas simulate` repeats it."
     )
+    if left_out := left_out_methods():
+        show.say("")
+        show.paragraph(
+            f"Not shown, as its packages are not installed: {', '.join(left_out)}. "
+            "To see them too: pip install 'altmas[paper]'"
+        )
     _next(session, report)
 
 

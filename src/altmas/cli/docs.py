@@ -13,7 +13,7 @@ HEAD = """# The command line
 Written by `python -m altmas.cli.docs` from what each `--help` says.
 
 ```
-pip install altmas
+pip install altmas                # 'altmas[paper]' adds the methods that train networks
 altmas demo
 altmas --install-completion    # once: completes commands and options in your shell
 ```
@@ -54,13 +54,17 @@ def _plain(text: str | None) -> str:
 def _command(command: Any) -> Iterator[str]:
     yield f"## altmas {command.name}\n"
     yield _plain(command.help) + "\n"
-    examples = [one.removeprefix("$ ") for one in _plain(command.epilog).split("\n\n")[1:]]
+    said = _plain(command.epilog).split("\n\n")[1:]
+    examples = [one.removeprefix("$ ") for one in said if one.startswith("$ ")]
     yield "\n".join(["```", *examples, "```"]) + "\n"
     rows = [one for one in command.params if one.name not in COMMON]
     yield "| option | meaning |"
     yield "|---|---|"
     yield from (_row(one) for one in rows)
     yield ""
+    notes = [one for one in said if not one.startswith("$ ")]
+    if notes:
+        yield "\n".join([notes[0], "", *(f"- {one}" for one in notes[1:])]) + "\n"
 
 
 def _row(parameter: Any) -> str:

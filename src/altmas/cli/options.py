@@ -25,6 +25,14 @@ def method_names(incomplete: str) -> list[str]:
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
+def method_notes() -> list[str]:
+    """The methods by group for a help text, each with what the leaderboard says of it."""
+    from altmas.methods import GROUPS, grouped
+
+    head = "Methods (mean coverage of 95 % intervals, label value; docs/choosing.md has more):"
+    return [head, *(grouped(methods, mean=False) for methods in GROUPS.values())]
+
+
 def metric_names(incomplete: str) -> list[str]:
     """Metrics that a shell can complete."""
     from altmas.metrics import names
@@ -128,7 +136,7 @@ Method = Annotated[
         "--method",
         metavar="NAME",
         autocompletion=method_names,
-        help="How items are chosen: assured (default), tradition, altmas, ...; see docs/choosing.md.",
+        help="How items are chosen: assured (default, recommended), tradition, ...; all are listed below.",
         rich_help_panel=AIM,
     ),
 ]

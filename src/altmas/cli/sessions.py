@@ -30,6 +30,7 @@ def opened(path: Path, *, read_only: bool = False) -> "Session":
     "altmas init xray.altmas --data preds.parquet --id study_id --prediction vendor_label --features emb.npy "
     '--metric accuracy --metric "recall[pneumonia]" --slice scanner --budget 300 --target "recall[pneumonia]=0.04"',
     "altmas init tickets.altmas --data tickets.csv --prediction predicted --show text --metric macro_f1 --budget 150",
+    notes=opt.method_notes(),
 )
 def init(
     session: opt.SessionFile,

@@ -1,11 +1,14 @@
 """What a user picks by name: how points are chosen and how metrics are estimated from their labels."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from altmas.errors import MethodError
+from altmas.extras import require
 from altmas.methods.assured import Assured
+from altmas.methods.leaderboard import FIGURES, FIGURES_MEAN
 from altmas.methods.paper.altmas import AltMas
 from altmas.methods.paper.ase import Ase
 from altmas.methods.paper.bald import Bald
@@ -32,6 +35,7 @@ from altmas.task import Task
 
 __all__ = [
     "DEFAULT_METHOD",
+    "GROUPS",
     "METHODS",
     "AltMas",
     "Assured",
@@ -56,6 +60,8 @@ __all__ = [
     "Tradition",
     "Trust",
     "check",
+    "check_installed",
+    "grouped",
     "lacking",
     "method_named",
     "options_of",
@@ -87,14 +93,61 @@ METHODS: dict[str, Callable[..., Method]] = {
 
 DEFAULT_METHOD = "assured"
 
+GROUPS: dict[str, dict[str, str]] = {
+    "recommended": {
+        "assured": "informative items with known probabilities, difference estimator",
+    },
+    "simple": {
+        "tradition": "a uniform random sample",
+        "stratified": "strata of the highest score",
+        "trust": "unlabelled items are what the model says",
+    },
+    "published": {
+        "active-inference": "draws by expected error, difference estimator",
+        "druck": "strata of expected correctness, more labels where they vary",
+        "sawade": "draws with replacement, weighted back",
+        "lure": "draws in proportion to expected loss, weighted back",
+        "ppi": "a random sample, corrected by predictions for the rest",
+        "oasis": "F-measure, precision or recall of one class",
+        "paula": "precision and recall along a ranking",
+        "adastrat": "the same, splitting the ranking as it learns",
+        "katariya": "buckets of similar items",
+        "spe": "two score distributions for each question; a credible interval",
+        "altmas": "the paper: pseudo-labels, dropout network, information about the metrics",
+        "bald": "the paper's baseline: information about the network",
+        "batchbald": "`bald` with batches chosen jointly",
+        "ase": "random labels, a network for the rest",
+        "xwed": "labels where the network expects the model to err, a network for the rest",
+    },
+}
+"""{group: {method: what it does}}, in the order in which people are shown them."""
+
 
 def method_named(wanted: str | Method) -> Method:
     """The method of that name with its default options, or the object itself; MethodError with the near name."""
     if not isinstance(wanted, str):
         return wanted
     if wanted not in METHODS:
-        raise MethodError(f"method {wanted!r} does not exist{near(wanted, METHODS) or ';'} known: {', '.join(METHODS)}")
+        raise MethodError(f"method {wanted!r} does not exist{near(wanted, METHODS) or ';'} known: {grouped(METHODS)}")
     return METHODS[wanted]()
+
+
+def grouped(names: Collection[str], *, mean: bool = True) -> str:
+    """These methods by group, each with what the leaderboard says of it, and what its figures mean."""
+    found = {group: [name for name in methods if name in names] for group, methods in GROUPS.items()}
+    parts = [f"{group}: " + ", ".join(map(with_figures, members)) for group, members in found.items() if members]
+    return "; ".join([*parts, FIGURES_MEAN] if mean else parts)
+
+
+def with_figures(name: str) -> str:
+    """A method's name with its mean coverage, its label value and the extra that it needs."""
+    needs, (coverage, value) = METHODS[name]().needs, FIGURES.get(name, (None, math.nan))
+    said = [
+        "no interval" if needs.interval == "none" else "-" if coverage is None else f"{coverage:.3f}",
+        "-" if math.isnan(value) else f"{value:.2g}",
+        f"altmas[{needs.extra}]" if needs.extra else "",
+    ]
+    return f"{name} ({', '.join(filter(None, said))})"
 
 
 def options_of(method: Method) -> dict[str, Any]:
@@ -103,13 +156,15 @@ def options_of(method: Method) -> dict[str, Any]:
 
 
 def check(method: Method, pool: Pool, metrics: Sequence[Metric] | None = None) -> None:
-    """MethodError if the pool lacks what the method needs or it cannot estimate a metric, naming methods that could."""
+    """MethodError if the pool lacks what the method needs or it cannot estimate a metric, naming methods that could;
+    MissingExtra if it is not installed.
+    """
     lacks = lacking(method, pool)
     if lacks:
         able = [name for name, make in METHODS.items() if not lacking(make(), pool)]
         raise MethodError(
             f"method {method.name!r} needs {lacks}, which this pool does not have; "
-            f"methods that work without: {', '.join(able)}"
+            f"methods that work without: {grouped(able)}"
         )
     reason = unsupported(method, metrics or ())
     if reason:
@@ -118,7 +173,13 @@ def check(method: Method, pool: Pool, metrics: Sequence[Metric] | None = None) -
             for name, make in METHODS.items()
             if not lacking(make(), pool) and not unsupported(make(), metrics or ())
         ]
-        raise MethodError(f"method {method.name!r} {reason}; methods that can: {', '.join(able)}")
+        raise MethodError(f"method {method.name!r} {reason}; methods that can: {grouped(able)}")
+    check_installed(method)
+
+
+def check_installed(method: Method) -> None:
+    """MissingExtra if what the method computes with is not installed."""
+    require(method.needs.extra, f"method {method.name!r}")
 
 
 def lacking(method: Method, pool: Pool) -> str:

@@ -17,6 +17,7 @@ class Needs:
     one_class  all metrics must be about the same class
     biased     whether its estimates are off on average, beyond the O(1/n) of any ratio, until everything is labelled
     after      the publication it follows
+    extra      the extra of the package that holds what it computes with; empty if it needs none
     """
 
     features: bool = False
@@ -27,6 +28,7 @@ class Needs:
     one_class: bool = False
     biased: bool = False
     after: str = ""
+    extra: str = ""
 
 
 @runtime_checkable

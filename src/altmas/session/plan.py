@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from altmas.errors import PlanError
-from altmas.methods import DEFAULT_METHOD, Method, check, method_named
+from altmas.methods import DEFAULT_METHOD, Method, check, check_installed, method_named
 from altmas.metrics import MetricLike, is_one, metric_set
 from altmas.pool import Pool
 from altmas.session.plan_json import canonical, method_from, method_json, metric_from, metric_json, metric_name
@@ -112,6 +112,7 @@ class Plan:
         read: dict[str, Any] = {name: value for name, value in plain.items() if name in known}
         read["metrics"] = tuple(metric_from(one, given, trust=trust) for one in plain["metrics"])
         read["method"] = method if method is not None else method_from(plain["method"], trust=trust)
+        check_installed(read["method"])
         return cls(**read)._checked()
 
     def _checked(self) -> Self:

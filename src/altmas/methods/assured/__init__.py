@@ -13,6 +13,7 @@ from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
 from altmas.errors import MethodError
 from altmas.estimates import Estimate, Estimates
+from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.intervals import (
     anytime_quantile,
@@ -88,6 +89,8 @@ class Assured:
             if name not in FURTHER:
                 hint = near(name, FURTHER) or ";"
                 raise MethodError(f"assured knows no further answer {name!r}{hint} known: {', '.join(FURTHER)}")
+        if "network" in self.also:
+            require("paper", "the answer of a network in assured")
 
     @products_on_one_thread()  # sums in another order would end in other bits
     def propose(self, task: Task, history: History, n: int) -> Batch:

@@ -57,6 +57,7 @@ class AltMas(Network):
     needs = Needs(
         features=True,
         biased=True,
+        extra="paper",
         after="Ha, Gupta, Rana and Venkatesh 2021, ALT-MAS: a data-efficient framework for active testing",
     )
 

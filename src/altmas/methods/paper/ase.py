@@ -21,7 +21,7 @@ class Ase(NetworkOptions):
     """
 
     name = "ase"
-    needs = Needs(features=True, biased=True, after=PAPER)
+    needs = Needs(features=True, biased=True, extra="paper", after=PAPER)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         return uniform_batch(task, history, n)

@@ -25,7 +25,12 @@ class Bald(NetworkOptions):
     label_mode: str = "hard"
 
     name = "bald"
-    needs = Needs(features=True, biased=True, after="Houlsby et al. 2011, Bayesian active learning; Gal et al. 2017")
+    needs = Needs(
+        features=True,
+        biased=True,
+        extra="paper",
+        after="Houlsby et al. 2011, Bayesian active learning; Gal et al. 2017",
+    )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         if still_starting(task, history, self.settings) or not history.open.any():

@@ -35,6 +35,7 @@ class BatchBald(NetworkOptions):
     needs = Needs(
         features=True,
         biased=True,
+        extra="paper",
         after="Kirsch et al. 2019, BatchBALD: efficient and diverse batch acquisition",
     )
 

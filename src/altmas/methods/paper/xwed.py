@@ -29,7 +29,7 @@ class Xwed(NetworkOptions):
     stochastic: bool = False
 
     name = "xwed"
-    needs = Needs(features=True, biased=True, after=PAPER)
+    needs = Needs(features=True, biased=True, extra="paper", after=PAPER)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         if still_starting(task, history, self.settings) or not history.open.any():

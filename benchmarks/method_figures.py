@@ -1,0 +1,103 @@
+"""What the leaderboard's table says of each method, for those who choose one.
+
+    python -m benchmarks.method_figures     # after the table has changed; seconds
+writes src/altmas/methods/leaderboard.py, which help texts and error messages read, and the tables of docs/choosing.md.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from altmas.methods import GROUPS, METHODS, method_named
+from benchmarks.leaderboard_page import MOST, TABLE, with_table
+
+ROOT: Final = Path(__file__).parent.parent
+MODULE: Final = ROOT / "src" / "altmas" / "methods" / "leaderboard.py"
+PAGE: Final = ROOT / "docs" / "choosing.md"
+LABELS: Final = 400
+
+Figures = dict[str, tuple[float | None, float]]
+
+
+def figures(rows: Iterable[dict[str, str]]) -> Figures:
+    """{method: (mean coverage or None without intervals, geometric mean of the label values, each at most MOST)}.
+
+    Methods without a run are not in it.
+    """
+    last = [row for row in rows if row["status"] == "run" and int(row["labels"]) == LABELS]
+    found: Figures = {}
+    for method in METHODS:
+        mine = [row for row in last if row["method"] == method]
+        covered = [float(row["coverage"]) for row in mine if math.isfinite(float(row["coverage"]))]
+        values = [min(float(row["label_value"]), MOST) for row in mine if float(row["label_value"]) > 0]
+        if not values:
+            continue
+        worth = math.exp(float(np.mean(np.log(values))))
+        found[method] = (round(float(np.mean(covered)), 3) if covered else None, float(f"{worth:.3g}"))
+    return found
+
+
+def read() -> Figures:
+    """The figures of the committed table."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return figures(csv.DictReader(file))
+
+
+def module(found: Figures) -> str:
+    """The source of altmas.methods.leaderboard."""
+    lines = [f"    {name!r}: {values!r},".replace("'", '"') for name, values in found.items()]
+    head = '''"""What the leaderboard says of each method: written by `python -m benchmarks.method_figures`."""'''
+    return "\n".join(
+        [
+            head,
+            "",
+            "FIGURES: dict[str, tuple[float | None, float]] = {",
+            *lines,
+            "}",
+            '"""{method: (mean coverage of its 95 % intervals, None if it gives none; label value)}."""',
+            "",
+            f'FIGURES_MEAN = "in parentheses: mean coverage and label value of the leaderboard at {LABELS} labels"',
+            "",
+        ]
+    )
+
+
+def table(group: str, found: Figures) -> str:
+    """A group's table in docs/choosing.md."""
+    lines = [
+        "| method | needs | interval | biased | mean coverage | label value | what it does |",
+        "|" + "---|" * 7,
+    ]
+    for name, what in GROUPS[group].items():
+        needs: Any = method_named(name).needs
+        wanted = "either" if needs.either else "features" if needs.features else "scores" if needs.scores else "–"
+        wanted += f", `altmas[{needs.extra}]`" if needs.extra else ""
+        given, biased = ("yes" if one else "no" for one in (needs.interval != "none", needs.biased))
+        coverage, value = found.get(name, (None, math.nan))
+        cover = "–" if coverage is None else f"{coverage:.3f}" if coverage >= 0.9 else f"**{coverage:.3f}**"
+        lines.append(f"| `{name}` | {wanted} | {given} | {biased} | {cover} | {value:.2g} | {what} |")
+    return "\n".join(lines)
+
+
+def page(text: str, found: Figures) -> str:
+    """docs/choosing.md with its tables anew."""
+    for group in GROUPS:
+        text = with_table(text, group, table(group, found))
+    return text
+
+
+def rewrite() -> None:
+    """Both files from the table."""
+    found = read()
+    MODULE.write_text(module(found), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    rewrite()

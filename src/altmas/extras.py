@@ -1,0 +1,26 @@
+"""Packages that only some parts need: the extra that installs them, and the sentence that says so."""
+
+from importlib.util import find_spec
+
+from altmas.errors import MissingExtra
+
+EXTRAS: dict[str, dict[str, str]] = {
+    "paper": {"jax": "jax", "optax": "optax", "bayes_opt": "bayesian-optimization"},
+}
+"""{extra: {module: distribution}} as pyproject.toml declares them."""
+
+
+def missing(extra: str) -> list[str]:
+    """The distributions of an extra that are not installed; an empty name needs nothing."""
+    return [name for module, name in EXTRAS.get(extra, {}).items() if find_spec(module) is None]
+
+
+def require(extra: str, what: str) -> None:
+    """MissingExtra, which says what to install, if a part that `what` names needs an extra that is not there."""
+    lacking = missing(extra)
+    if lacking:
+        raise MissingExtra(f"{what} needs {_joined(lacking)}; install the extra: pip install 'altmas[{extra}]'")
+
+
+def _joined(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -89,19 +89,25 @@ def _disk(what: str, place: Path) -> Iterator[Finding]:
 def _session(path: Path, trust: bool) -> Iterator[Finding]:
     """The file as SQLite sees it, its log, its leases, and whether its pool is still the same."""
     from altmas.session import Session
-    from altmas.session.store import SCHEMA_VERSION, LabelStore
+    from altmas.session.session_file import SCHEMA_VERSION
+    from altmas.session.store import LabelStore
 
+    yield from _left_behind(path)
     try:
         store = LabelStore.open(path, read_only=True)
     except AltmasError as error:
         yield Finding("session", str(error), ok=False)
         return
     try:
+        if store.recovered:
+            said = "a write was interrupted; what was acknowledged is there, the rest is undone at the next opening"
+            yield Finding("after a crash", said)
         integrity = store.integrity()
         yield Finding("integrity check", integrity, ok=integrity == "ok")
         yield Finding("file format", f"{SCHEMA_VERSION}, the newest that this altmas knows")
         events = store.events()
-        yield Finding("event log", f"{len(events):,} events, each matches its hash; the last: {events[-1].hash}")
+        last = events[-1].hash if events else "none"
+        yield Finding("event log", f"{len(events):,} events, each matches its hash; the last: {last}", ok=bool(events))
         leases = store.leases(time.time())
         yield Finding("leases", _leases(leases.values()))
     except AltmasError as error:
@@ -120,12 +126,28 @@ def _session(path: Path, trust: bool) -> Iterator[Finding]:
         yield Finding("pool", str(error), ok=False)
 
 
+def _left_behind(path: Path) -> Iterator[Finding]:
+    """Files beside the session that a kill or a crash may have left."""
+    from altmas.session.session_file import BESIDE, left_drafts
+
+    for ending in BESIDE:
+        beside = path.with_name(path.name + ending)
+        if beside.exists():
+            said = f"{beside.name}, {beside.stat().st_size:,} bytes: a write is under way or was interrupted; keep it"
+            yield Finding("beside the session", said)
+    drafts = left_drafts(path)
+    if drafts:
+        names = ", ".join(draft.name for draft in drafts)
+        yield Finding("unfinished drafts", f"{names}: left by a creation that was killed; they can be deleted")
+
+
 def _leases(held: Iterable[tuple[str, float]]) -> str:
     """Who holds how many points until when."""
     people: dict[str, list[float]] = {}
     for holder, until in held:
         people.setdefault(holder, []).append(until)
-    ends = {name: datetime.fromtimestamp(max(until)) for name, until in people.items()}
+    latest = datetime.max.timestamp() - 86400
+    ends = {name: datetime.fromtimestamp(min(max(until), latest)) for name, until in people.items()}
     return (
         "; ".join(f"{name}: {len(people[name])} until {end:%Y-%m-%d %H:%M:%S}" for name, end in ends.items()) or "none"
     )

@@ -10,7 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from altmas.session.store import COLUMNS, SCHEMA, chained
+from altmas.session.session_file import schema
+from altmas.session.store import COLUMNS, chained
 
 Row = dict[str, Any]
 NAMES = [*COLUMNS.split(", "), "hash"]
@@ -51,7 +52,7 @@ def _read(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 
 def _replace(connection: sqlite3.Connection, rows: list[Row]) -> None:
-    triggers = [line for line in SCHEMA.splitlines() if line.startswith("CREATE TRIGGER")]
+    triggers = [line for line in schema().splitlines() if line.startswith("CREATE TRIGGER")]
     for line in triggers:
         connection.execute(f"DROP TRIGGER IF EXISTS {line.split()[2]}")
     connection.execute("DELETE FROM events")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from altmas.errors import PoolError
+from altmas.errors import FileError, PoolError
 from altmas.frames import frame_of, plain
 from altmas.history import History
 from altmas.intervals import normal_quantile
@@ -134,15 +134,19 @@ def _row(one: Difference) -> str:
 
 
 def compare(
-    session: "Session", predictions: ArrayLike | Mapping[Any, Any], metrics: Iterable[MetricLike] | None = None
+    session: "Session",
+    predictions: ArrayLike | Mapping[Any, Any],
+    metrics: Iterable[MetricLike] | None = None,
+    *,
+    ids: ArrayLike | None = None,
 ) -> Comparison:
     """The second model against the session's, on its metrics or on those given.
 
-    `predictions` is aligned with the pool by row, or a mapping {id: prediction}; PoolError, UnknownLabel or
-    UnknownPoint names what does not fit.
+    `predictions` is aligned with the pool by row, or with `ids`, or a mapping {id: prediction}; PoolError,
+    UnknownLabel or UnknownPoint names what does not fit.
     """
     task, history = session.task, session.history
-    second = second_predictions(task.pool, predictions)
+    second = second_predictions(task.pool, predictions, ids)
     asked = task.metrics if metrics is None else metric_set(metrics, task.pool)
     differences = compare_predictions(task.pool, history, second, asked, task.confidence, session.method)
     if not has_probabilities(history):
@@ -160,24 +164,71 @@ def compare(
     return Comparison(tuple(differences), len(task.pool), disagreements, len(history.labels), session.method.name)
 
 
-def second_predictions(pool: Pool, predictions: ArrayLike | Mapping[Any, Any]) -> NDArray[np.int64]:
+def second_predictions(
+    pool: Pool, predictions: ArrayLike | Mapping[Any, Any], ids: ArrayLike | None = None
+) -> NDArray[np.int64]:
     """(N,) codes of the second model's predictions, in the order of the pool."""
     if isinstance(predictions, Mapping):
-        by_row = {pool.index(id): value for id, value in predictions.items()}
-        missing = [pool.ids[row] for row in range(len(pool)) if row not in by_row]
-        if missing:
-            raise PoolError(
-                f"the second model has no prediction for {len(missing):,} of {len(pool):,} points (first: "
-                f"{listing(missing, 3)}); a comparison needs one for each point of the pool"
-            )
-        predictions = np.array([by_row[row] for row in range(len(pool))], object)
+        if ids is not None:
+            raise PoolError("predictions by id need no ids; give {id: prediction}, or predictions and their ids")
+        ids, predictions = list(predictions), list(predictions.values())
     names = names_of(predictions, "predictions of the second model")
+    if ids is not None:
+        names = names[_rows_of_pool(pool, names_of(ids, "ids of the second model"), len(names))]
     if len(names) != len(pool):
         raise PoolError(
             f"the second model has {len(names):,} predictions, the pool has {len(pool):,} points; give one for each "
-            "point in the order of the pool, or a mapping {id: prediction}"
+            "point in the order of the pool, or with its id: {id: prediction}, or ids=..., or --id COLUMN"
         )
     return pool.codes(names, what="predictions of the second model")
+
+
+def _rows_of_pool(pool: Pool, ids: NDArray[Any], predictions: int) -> NDArray[np.int64]:
+    """(N,) which of the given ids is each point of the pool.
+
+    UnknownPoint on an id that is not in the pool; PoolError on one that stands there twice, and if one is missing.
+    """
+    if len(ids) != predictions:
+        raise PoolError(f"the second model has {predictions:,} predictions and {len(ids):,} ids; give one id for each")
+    found: dict[int, int] = {}
+    for place, id in enumerate(ids.tolist()):
+        row = pool.index(id)
+        if found.setdefault(row, place) != place:
+            raise PoolError(
+                f"the second model has two predictions for the point {pool.ids[row]!r}, in rows {found[row]} and "
+                f"{place}; a comparison needs exactly one for each point: keep one of the rows; nothing was compared"
+            )
+    missing = [pool.ids[row] for row in range(len(pool)) if row not in found]
+    if missing:
+        raise PoolError(
+            f"the second model has no prediction for {len(missing):,} of {len(pool):,} points (first: "
+            f"{listing(missing, 3)}); a comparison needs one for each point of the pool"
+        )
+    return np.array([found[row] for row in range(len(pool))], np.int64)
+
+
+def read_second(pool: Pool, table: Any, prediction: str, id: str | None = None) -> tuple[Array, Array | None]:
+    """(predictions, their ids) of a second model in a table or file; without `id`, rows must be in the pool's order.
+
+    Where the table has the column that the pool's own ids came from, PoolError if that is in another order.
+    """
+    from altmas.pool.tables import column_of  # here, because tables need much that other comparisons do not
+
+    predictions = column_of(table, prediction)
+    if id is not None:
+        return predictions, column_of(table, id)
+    own = (pool.source or {}).get("id")
+    try:
+        ids = [] if own is None else column_of(table, own).tolist()
+    except (FileError, PoolError):  # no such column: there is nothing to check
+        ids = []
+    for row, (given, expected) in enumerate(zip(ids, pool.ids, strict=False)):
+        if str(given) != str(expected):
+            raise PoolError(
+                f"{table}, row {row}: column {own!r} holds {given!r}, the session has {expected!r} there; the rows are "
+                f"in another order: match them by id with --id {own}; nothing was compared"
+            )
+    return predictions, None
 
 
 def with_predictions(pool: Pool, codes: NDArray[np.int64]) -> Pool:

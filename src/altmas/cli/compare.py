@@ -44,12 +44,11 @@ def compare(
 
     Differences are second minus first, from the same items, so what both get right or wrong alike cancels.
     """
-    from altmas.pool.tables import column_of
+    from altmas.compare import read_second
 
-    second = column_of(predictions, prediction)
     with opened(session) as one, show.working("comparing"):
-        given = second if id is None else dict(zip(column_of(predictions, id).tolist(), second.tolist(), strict=True))
-        found = one.compare(given, metrics or None)
+        second, ids = read_second(one.pool, predictions, prediction, id)
+        found = one.compare(second, metrics or None, ids=ids)
     if json:
         show.as_json(found.to_dict())
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from altmas.cli.app import literal
-from altmas.cli.show import working
+from altmas.cli.show import hint, working
 from altmas.errors import PlanError
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def pool_of(
     from altmas.pool import Pool
 
     with working("reading the table"):
-        return Pool.from_table(
+        pool = Pool.from_table(
             data,
             prediction=prediction,
             id=id,
@@ -184,6 +184,9 @@ def pool_of(
             show=(show[0] if len(show) == 1 else show) if show else None,
             classes=classes or None,
         )
+    for notice in pool.notices:
+        hint(f"note: {notice}")
+    return pool
 
 
 def pairs(option: str, given: Sequence[str] | None, *, last: bool = True) -> dict[str, str]:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from altmas.estimates import Estimate
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that could make a terminal do something."""
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that could make a terminal do something, turn the direction of writing, or cannot be written at all."""
 
 _quiet = False
 
@@ -39,7 +39,11 @@ def quiet() -> bool:
 
 def harmless(value: object) -> str:
     """The text of a value with control characters made visible, so that data cannot drive the terminal."""
-    return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value).replace("\r\n", "\n"))
+    return CONTROL.sub(lambda found: _escaped(ord(found[0])), str(value).replace("\r\n", "\n"))
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def one_line(item: object) -> str:

@@ -15,14 +15,12 @@ import pyarrow.parquet
 
 from altmas.errors import FileError
 from altmas.interop.replies import COLUMNS, Reply, reply_of
+from altmas.pool.files import FIELD_LIMIT
 from altmas.suggest import listing, near
 
 DELIMITERS = ",;\t"
 ALSO = {"altmas_id": "id", "lead_time": "seconds"}
 """Columns of Label Studio's CSV export that mean the same; its own `id` numbers tasks and is not ours."""
-
-FIELD_LIMIT = 2**31 - 1
-"""Characters in one cell; the csv module would stop at 131,072, and texts are longer."""
 
 Rows = Iterable[tuple[str, dict[str, Any]]]
 
@@ -65,12 +63,15 @@ def read_text(path: Path) -> str:
     content = read_bytes(path)
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        return content.decode(encoding)
+        written = content.decode(encoding)
     except UnicodeDecodeError as cause:
         raise FileError(
             f"{path} is not UTF-8 text (byte {cause.start}); save it as 'CSV UTF-8' or with the encoding UTF-8; "
             "nothing was recorded"
         ) from cause
+    if not written.strip():
+        raise FileError(f"{path} is empty; nothing was recorded")
+    return written
 
 
 # ---------------------------------------------------------------- CSV
@@ -167,7 +168,7 @@ def parsed(written: str, where: str) -> Any:
 def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
     arrays = {name: _column([row.get(name) for row in rows], number=name == "seconds") for name in columns}
     sink = pa.BufferOutputStream()
-    pyarrow.parquet.write_table(pa.table(arrays), sink)
+    pyarrow.parquet.write_table(pa.table(arrays), sink, write_page_checksum=True)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
@@ -185,12 +186,12 @@ def _column(values: Sequence[Any], *, number: bool) -> pa.Array:
 def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     content = read_bytes(path)
     try:
-        table = pyarrow.parquet.read_table(io.BytesIO(content))
+        table = pyarrow.parquet.read_table(io.BytesIO(content), page_checksum_verification=True)
         header = _header(path, table.column_names)
         rows = table.rename_columns(header).select([name for name in header if name in COLUMNS]).to_pylist()
     except FileError:
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, TypeError, MemoryError) as cause:
+    except Exception as cause:  # the bytes of a damaged file can fail in any way inside the library
         said = " ".join(str(cause).split())[:200]
         raise FileError(f"{path} is no proper Parquet file: {said}; nothing was recorded") from cause
     yield from ((f"row {number}", row) for number, row in enumerate(rows, start=1))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from altmas.errors import PoolError
 from altmas.items.lazy import LazyItems
-from altmas.pool.files import read_columns, refuse_unknown, sentence
+from altmas.pool.files import read_columns, refuse_invalid, refuse_unknown, sentence
 
 Floats = NDArray[np.float32]
 
@@ -37,7 +37,9 @@ class Columns:
             self.table = read_columns(table, list(dict.fromkeys(names)), list(dict.fromkeys(numbers)))
         else:
             self.table = _in_memory(table, list(dict.fromkeys([*names, *numbers])))
-        self.classes = _stored_class_names(self.table.schema) | _class_names(table)
+            refuse_invalid(self.table, self.where)
+        used = [*names, *numbers]
+        self.classes = _stored_class_names(self.table.schema, used, self.where) | _class_names(table, used, self.where)
         if self.table.num_rows == 0:
             raise PoolError(f"{self.where} has no rows; nothing can be tested")
 
@@ -204,19 +206,33 @@ def _no_table(table: Any) -> str:
     return f"{type(table).__name__} is no table; {expected}"
 
 
-def _class_names(table: Any) -> dict[str, list[str]]:
+def _class_names(table: Any, used: Sequence[str], where: str) -> dict[str, list[str]]:
     """{column: names} of a Hugging Face dataset's ClassLabel features."""
     features = getattr(table, "features", None)
     if not isinstance(features, Mapping):
         return {}
-    return {name: list(one.names) for name, one in features.items() if getattr(one, "names", None)}
+    named = {name: one.names for name, one in features.items() if name in used and getattr(one, "names", None)}
+    return {name: _true_names(names, f"{where}, column {name!r}") for name, names in named.items()}
 
 
-def _stored_class_names(schema: pa.Schema) -> dict[str, list[str]]:
-    """The same from the note that Hugging Face leaves in Arrow tables and Parquet files."""
+def _stored_class_names(schema: pa.Schema, used: Sequence[str], where: str) -> dict[str, list[str]]:
+    """The same from the note that Hugging Face leaves in Arrow tables and Parquet files; {} where it makes no sense."""
     try:
         note = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-        features = note.get("info", {}).get("features", {})
-        return {name: one["names"] for name, one in features.items() if one.get("_type") == "ClassLabel"}
-    except (ValueError, AttributeError, KeyError, TypeError):
+        features = note["info"]["features"]
+        labels = {name: features[name] for name in used if features.get(name, {}).get("_type") == "ClassLabel"}
+        named = {name: one["names"] for name, one in labels.items() if one.get("names") is not None}
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return {}
+    return {name: _true_names(names, f"{where}, column {name!r}") for name, names in named.items()}
+
+
+def _true_names(names: Any, where: str) -> list[str]:
+    """The names of a ClassLabel; PoolError if they are no list of different texts."""
+    listed = list(names) if isinstance(names, list | tuple) else []
+    if not listed or not all(isinstance(one, str) and one for one in listed) or len(set(listed)) != len(listed):
+        raise PoolError(
+            f"{where}: its Hugging Face metadata call it a ClassLabel with the names {str(names)[:80]}; expected a "
+            "list of different texts; mend or remove the metadata"
+        )
+    return listed

@@ -7,6 +7,9 @@ import csv
 import io
 import json
 import os
+import re
+import warnings
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,18 @@ PICKLED = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
 BLOCK = 16 * 2**20
 """Bytes of text parsed together; a line must fit into it."""
 
+FIELD_LIMIT = 2**31 - 1
+"""Characters in one cell; the csv module would stop at 131,072, and texts are longer."""
+
+SMALL = 64
+"""Bytes up to which a file is looked at to see whether it holds anything but blanks and a mark."""
+
+DEEPEST = 100
+"""Levels of lists and objects in a line of JSON; Arrow's reader ends the process when there are too many."""
+
+EXACT = 2**53
+"""Integers up to here are exact as floats."""
+
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 WHOLE_FLOAT = r"^-?[0-9]{1,15}\.0+$"
 
@@ -46,13 +61,26 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Se
             table = _jsonl(place, names, numbers)
         else:
             table = _csv(place, "\t" if kind == ".tsv" else ",", names, numbers)
+    except FileError:
+        raise
     except UnicodeDecodeError as cause:
         raise FileError(f"{place} is not UTF-8 text: {cause}") from cause
-    except (pa.ArrowException, OSError, csv.Error) as cause:
+    except Exception as cause:  # the bytes of a damaged file can fail in any way inside a library
         raise FileError(f"{place} cannot be read as {kind}: {sentence(cause)}") from cause
     if table.num_rows == 0:
         raise FileError(f"{place} has columns but no rows; nothing can be tested")
+    refuse_invalid(table, str(place))
     return table
+
+
+def refuse_invalid(table: pa.Table, where: str) -> None:
+    """FileError naming the first column whose bytes are not what its type says, such as texts that are not UTF-8."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowException as cause:
+            said = "texts that are not UTF-8" if "UTF8" in str(cause) else f"damaged values ({sentence(cause)})"
+            raise FileError(f"{where}, column {name!r} holds {said}; write the file anew as UTF-8") from cause
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
@@ -61,9 +89,16 @@ def existing(path: str | os.PathLike[str]) -> Path:
     if not place.exists():
         beside = [one.name for one in place.parent.iterdir()] if place.parent.is_dir() else []
         raise FileError(f"{place} does not exist{near(place.name, beside)}")
-    if place.is_file() and place.stat().st_size == 0:
+    if place.is_file() and place.stat().st_size <= SMALL and not _content(place).removeprefix(BOM_UTF8).strip():
         raise FileError(f"{place} is empty")
     return place
+
+
+def _content(place: Path) -> bytes:
+    try:
+        return place.read_bytes()
+    except OSError as cause:
+        raise FileError(f"{place} cannot be read: {cause.strerror}") from cause
 
 
 def refuse_unknown(names: Sequence[str], columns: Sequence[str], where: str) -> None:
@@ -105,7 +140,8 @@ def sentence(cause: Exception) -> str:
 def _parquet(place: Path, columns: Sequence[str]) -> pa.Table:
     import pyarrow.dataset  # takes a while to load, and only Parquet needs it
 
-    files = pyarrow.dataset.dataset(place, format="parquet")
+    scan = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)  # where the file has them
+    files = pyarrow.dataset.dataset(place, format=pyarrow.dataset.ParquetFileFormat(default_fragment_scan_options=scan))
     refuse_unknown(columns, files.schema.names, str(place))
     return files.to_table(columns=list(dict.fromkeys(columns)))
 
@@ -123,16 +159,44 @@ def _csv(place: Path, delimiter: str, names: Sequence[str], numbers: Sequence[st
         table = _csv_rows(place, parse, types)
     except pa.ArrowInvalid as cause:
         raise FileError(_csv_fault(place, parse, types, cause)) from cause
+    _refuse_bad_quotes(place, delimiter, table.num_rows)
     for name in names:
         table = table.set_column(table.column_names.index(name), name, understood(table.column(name)))
     return table
 
 
+def _refuse_bad_quotes(place: Path, delimiter: str, rows: int) -> None:
+    """FileError where a quotation mark is missing: Arrow would take the rows up to the next one for one cell."""
+    with pa.input_stream(str(place)) as stream:
+        if not any(b'"' in block for block in iter(lambda: stream.read(BLOCK), b"")):
+            return
+    limit = csv.field_size_limit(FIELD_LIMIT)
+    try:
+        with _csv_text(place) as lines:
+            reader = csv.reader(lines, delimiter=delimiter, strict=True)
+            try:
+                found = sum(1 for cells in reader if cells) - 1
+            except csv.Error as cause:
+                raise FileError(
+                    f"{place} is no proper CSV near line {reader.line_num}: {cause}; is a quotation mark missing there?"
+                ) from cause
+    finally:
+        csv.field_size_limit(limit)
+    if found != rows:
+        raise FileError(
+            f"{place} has {rows:,} or {found:,} rows, depending on how its quotation marks are read; mend them"
+        )
+
+
 def _csv_header(place: Path, delimiter: str) -> list[str]:
     """The names in the first line; UnicodeDecodeError if that is no text."""
-    stream = io.BufferedReader(pa.input_stream(str(place)))  # decompresses by the file's ending
-    with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines:
+    with _csv_text(place) as lines:
         return next(csv.reader(lines, delimiter=delimiter), [])
+
+
+def _csv_text(place: Path) -> io.TextIOWrapper:
+    stream = io.BufferedReader(pa.input_stream(str(place)))  # decompresses by the file's ending
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
 
 
 def _csv_rows(
@@ -192,6 +256,7 @@ def _all_match(texts: pa.ChunkedArray, pattern: str) -> bool:
 
 
 def _jsonl(place: Path, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
+    _refuse_deep(place)
     read = pyarrow.json.ReadOptions(block_size=BLOCK)
     try:
         table = pyarrow.json.read_json(place, read_options=read)
@@ -202,7 +267,51 @@ def _jsonl(place: Path, names: Sequence[str], numbers: Sequence[str]) -> pa.Tabl
             table = pyarrow.json.read_json(place, read_options=read, parse_options=texts)
     except pa.ArrowInvalid as cause:
         raise FileError(_jsonl_fault(place, [*names, *numbers], cause)) from cause
-    return table.select(list(dict.fromkeys([*names, *numbers])))
+    table = table.select(list(dict.fromkeys([*names, *numbers])))
+    for name in names:
+        column = table.column(name)
+        if pa.types.is_floating(column.type) and _rounded(column):
+            table = table.set_column(table.column_names.index(name), name, _exactly(place, name, column))
+    return table
+
+
+def _refuse_deep(place: Path) -> None:
+    """FileError naming the first line with more levels than any table has."""
+    with io.BufferedReader(pa.input_stream(str(place))) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
+                raise FileError(
+                    f"{place}, line {number} is nested more than {DEEPEST} levels deep; expected flat objects"
+                )
+
+
+def _depth(line: bytes) -> int:
+    """How many lists and objects are open at once, brackets in texts aside."""
+    brackets = np.frombuffer(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", line), np.uint8)
+    steps = np.isin(brackets, list(b"[{")).astype(np.int64) - np.isin(brackets, list(b"]}"))
+    return int(steps.cumsum().max(initial=0))
+
+
+def _rounded(column: pa.ChunkedArray) -> bool:
+    """Whether a column of floats may hold integers that were too long for one."""
+    return bool(pc.any(pc.greater_equal(pc.abs(column), float(EXACT))).as_py())
+
+
+def _exactly(place: Path, name: str, column: pa.ChunkedArray) -> pa.Array:
+    """A column of integers as texts with all of their digits; as it is where it holds fractions too."""
+    with io.BufferedReader(pa.input_stream(str(place))) as stream:
+        decoded = stream.read().decode("utf-8-sig")
+    values: list[Any] = []
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(decoded):  # several objects may share a line
+        if decoded[at].isspace():
+            at += 1
+            continue
+        row, at = decoder.raw_decode(decoded, at)
+        values.append(row.get(name))
+    if not all(value is None or isinstance(value, int) or value.is_integer() for value in values):
+        return column
+    return pa.array([None if value is None else str(int(value)) for value in values], pa.string())
 
 
 def _jsonl_fault(place: Path, columns: Sequence[str], cause: pa.ArrowInvalid) -> str:
@@ -213,8 +322,10 @@ def _jsonl_fault(place: Path, columns: Sequence[str], cause: pa.ArrowInvalid) ->
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except ValueError as fault:
+                row = json.loads(line.removeprefix(BOM_UTF8) if number == 1 else line)
+            except UnicodeDecodeError as fault:
+                return f"{place}, line {number} is not UTF-8 text (byte {fault.start} of the line)"
+            except (ValueError, RecursionError) as fault:
                 return f"{place}, line {number} is not JSON: {sentence(fault)}"
             if not isinstance(row, dict):
                 return f"{place}, line {number} is a {type(row).__name__}; expected one object on each line"
@@ -242,12 +353,20 @@ def read_matrix(path: str | os.PathLike[str]) -> NDArray[Any]:
     if place.suffix.lower() != ".npy" or not place.is_file():
         raise FileError(f"{place} is no .npy file; write one with numpy.save(path, array)")
     try:
-        array: NDArray[Any] = np.load(place, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError) as cause:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about headers that Python 2 wrote, and about escapes in damaged ones
+            array: NDArray[Any] = np.load(place, mmap_mode="r", allow_pickle=False)
+    except Exception as cause:  # numpy evaluates the header: a damaged one can fail in any way
         with place.open("rb") as file:
             magic = file.read(6) == b"\x93NUMPY"
         reason = "damaged, cut short or full of Python objects, which are never unpickled" if magic else "no .npy file"
         raise FileError(f"{place} is {reason}; expected an array of numbers written by numpy.save") from cause
     if array.dtype.kind not in "fiub":
         raise FileError(f"{place} holds {array.dtype}; expected an array of numbers")
+    beyond = place.stat().st_size - getattr(array, "offset", 0) - array.nbytes
+    if beyond:
+        raise FileError(
+            f"{place} is damaged, or holds more than one array: {beyond:,} bytes follow the {array.shape} numbers that "
+            "its header announces; expected an array written by numpy.save"
+        )
     return array

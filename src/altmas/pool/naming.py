@@ -1,11 +1,16 @@
 """What a class or a point may be called: integers, strings and booleans, from whatever container they come in."""
 
+import re
+import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from altmas.errors import PoolError
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 Name = str | int
 """A class or an id; a boolean is an integer here, as in Python."""
@@ -39,8 +44,28 @@ def is_missing(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
+def refuse_masked(values: object, what: str) -> None:
+    """PoolError naming the first place where a masked array (numpy.ma) holds nothing."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row, *column = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+        place = f"row {row}" + (f", column {column[0]}" if column else "")
+        count = int(np.ma.getmaskarray(values).sum())
+        raise PoolError(f"{what}, {place}: the value is masked ({count} are), that is missing; every point needs one")
+
+
+def refuse_unwritable(listed: list[str], what: str) -> None:
+    """PoolError naming the first text that has no UTF-8 and cannot be stored: one with half a character."""
+    if SURROGATE.search("\n".join(listed)):
+        row = next(row for row, text in enumerate(listed) if SURROGATE.search(text))
+        raise PoolError(
+            f"{what}, row {row}: {listed[row]!r} holds half a character (a lone surrogate), which no file can keep; "
+            "write it otherwise"
+        )
+
+
 def names_of(values: ArrayLike, what: str) -> NDArray[Any]:
     """(n,) array of booleans, of int64, or of str objects; PoolError on anything missing or of another kind."""
+    refuse_masked(values, what)
     array = np.asarray(values, object) if isinstance(values, list | tuple) else np.asarray(values)
     if array.ndim != 1:
         raise PoolError(f"{what} has shape {array.shape}; expected one value per point")
@@ -50,6 +75,7 @@ def names_of(values: ArrayLike, what: str) -> NDArray[Any]:
         listed = array.tolist()
         if "" in listed:
             raise PoolError(_refusal(what, listed.index(""), ""))
+        refuse_unwritable(listed, what)
         return _objects(listed)
     if array.dtype.kind in "fuOT":
         return _of_objects(array.tolist(), what)
@@ -73,7 +99,18 @@ def _of_objects(values: list[Any], what: str) -> NDArray[Any]:
             return np.array(values, np.int64)
         except OverflowError:  # 128-bit hashes and the like are names all the same
             pass
-    return _objects([str(value) for value in values])
+    texts = [str(value) for value in values]
+    refuse_unwritable(texts, what)
+    return _objects(texts)
+
+
+def look_alikes(names: Iterable[Name]) -> list[list[Name]]:
+    """Groups of names that differ only by case, by blanks or by their Unicode form: probably one name each."""
+    groups: dict[str, list[Name]] = {}
+    for name in names:
+        key = " ".join(unicodedata.normalize("NFKC", str(name)).casefold().split())
+        groups.setdefault(key, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _refusal(what: str, row: int, value: object) -> str:

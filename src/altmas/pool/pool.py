@@ -15,7 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from altmas.errors import AltmasError, PoolError, UnknownLabel, UnknownPoint
 from altmas.items.lazy import items_of
-from altmas.pool.naming import Name, as_whole, is_missing, names_of, plain, spellings
+from altmas.pool.naming import (
+    Name,
+    as_whole,
+    is_missing,
+    look_alikes,
+    names_of,
+    plain,
+    refuse_masked,
+    refuse_unwritable,
+    spellings,
+)
 from altmas.suggest import listing, near
 
 __all__ = ["Name", "Pool"]
@@ -67,6 +77,7 @@ class Pool:
         self.items: Sequence[Any] | None = items_of(items)
         if self.items is not None and len(self.items) != len(names):
             raise PoolError(f"items has {len(self.items)} entries, predictions has {len(names)}; one item per point")
+        _refuse_half_characters(self.items)
         self.source: dict[str, Any] | None = None
         """How to read this pool again (set by `from_table` for files), or None for one that lives in memory."""
 
@@ -109,7 +120,17 @@ class Pool:
         scores = "with scores" if self.scores is not None else "hard labels only"
         inferred = " inferred from the predictions" if self.classes_inferred else ""
         classes = f"{len(self.classes)} classes{inferred} ({listing(self.classes, 5)})"
-        return f"Pool({len(self):,} points, {classes}, {shape}, {scores})"
+        notices = "".join(f"; note: {one}" for one in self.notices)
+        return f"Pool({len(self):,} points, {classes}, {shape}, {scores}{notices})"
+
+    @cached_property
+    def notices(self) -> tuple[str, ...]:
+        """What looks like a mistake in the data though it is none by itself: class names that are nearly the same."""
+        return tuple(
+            f"the classes {listing(group)} differ only by case, blanks or Unicode form and count as different; if they "
+            "are one class, write it alike"
+            for group in look_alikes(self.classes)
+        )
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:
@@ -231,7 +252,7 @@ def _features(features: ArrayLike | None, n: int) -> NDArray[Any] | None:
         return None
     if hasattr(features, "toarray"):
         raise PoolError("features is a sparse matrix; pass features.toarray(), or fewer columns by TruncatedSVD")
-    array = features if isinstance(features, np.ndarray) else _array_of(features, "features")
+    array = _array_of(features, "features")
     if array.dtype.kind not in "fiub":
         raise PoolError(f"features must be numbers, got dtype {array.dtype}")
     if array.ndim > 2:
@@ -248,6 +269,10 @@ def _features(features: ArrayLike | None, n: int) -> NDArray[Any] | None:
 
 
 def _array_of(values: ArrayLike, what: str) -> NDArray[Any]:
+    """The array as it is (a memmap stays one); PoolError on a mask and on rows of different lengths."""
+    refuse_masked(values, what)
+    if isinstance(values, np.memmap):
+        return values
     try:
         return np.asarray(values)
     except ValueError as cause:
@@ -327,14 +352,31 @@ def _ids(ids: ArrayLike | None, n: int) -> Sequence[Name]:
 def _slices(slices: Mapping[str, ArrayLike], n: int) -> dict[str, NDArray[np.str_]]:
     found: dict[str, NDArray[np.str_]] = {}
     for name, values in slices.items():
-        column = np.asarray(values)
+        column = np.array(values, object) if np.ma.is_masked(values) else np.asarray(values)
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            column[np.ma.getmaskarray(values)] = None
         if column.shape != (n,):
             raise PoolError(f"slice {name!r} has shape {column.shape}, predictions has {n} rows; one value per point")
         try:
             found[str(name)] = _slice_values(column)
+            refuse_unwritable(found[str(name)].tolist(), f"slice {name!r}")
         except TypeError as cause:
             raise PoolError(f"slice {name!r} holds values that are neither texts nor numbers") from cause
     return found
+
+
+def _refuse_half_characters(items: Sequence[Any] | None) -> None:
+    """PoolError on the first text among listed items that has no UTF-8; frames have been looked at by Arrow."""
+    for row, item in enumerate(items if isinstance(items, list | tuple) else ()):
+        for value in item.values() if isinstance(item, Mapping) else (item,):
+            if isinstance(value, str):
+                try:
+                    value.encode()
+                except UnicodeEncodeError as cause:
+                    raise PoolError(
+                        f"items, row {row}: {value[:60]!r} holds half a character (a lone surrogate), which no file "
+                        "can keep; write it otherwise"
+                    ) from cause
 
 
 def _slice_values(column: NDArray[Any]) -> NDArray[np.str_]:

@@ -447,12 +447,16 @@ class Session:
         return report_of(self, path, items=items, force=force)
 
     def compare(
-        self, predictions: ArrayLike | Mapping[Any, Any], metrics: Iterable[MetricLike] | None = None
+        self,
+        predictions: ArrayLike | Mapping[Any, Any],
+        metrics: Iterable[MetricLike] | None = None,
+        *,
+        ids: ArrayLike | None = None,
     ) -> "Comparison":
-        """A second model against this one on the labels that exist; predictions by row, or as {id: prediction}."""
+        """A second model against this one on the labels that exist; predictions by row, by `ids`, or as {id: one}."""
         from altmas.compare import compare
 
-        return compare(self, predictions, metrics)
+        return compare(self, predictions, metrics, ids=ids)
 
     def export(
         self,

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "equations.md").read_text()
 FUNCTIONS = sorted(set(re.findall(r"`(altmas\.[\w.]+)`", TEXT)))
 TESTS = sorted(set(re.findall(r"`(tests/\w+\.py)::(\w+)`", TEXT)))
-ROWS = [row for row in TEXT.splitlines() if re.match(r"\| \((?:0\.|A|B)\d", row)]
+ROWS = [row for row in TEXT.splitlines() if re.match(r"\| \((?:0\.|A|B|G)\d", row)]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -29,7 +29,7 @@ def test_an_equation_has_a_formula_a_function_and_a_test(row):
     equation, formula, function, test = (cell.strip() for cell in row.strip("|").split(" | "))
     assert formula
     assert re.match(r"`altmas\.", function)
-    same = re.fullmatch(r"as (\([0AB]\.?\d+\))", test)
+    same = re.fullmatch(r"as (\([0ABG]\.?\d+\))", test)
     assert test.startswith("`tests/") or any(
         other.startswith(f"| {same[1]}") and "`tests/" in other for other in ROWS if same
     )
@@ -38,21 +38,32 @@ def test_an_equation_has_a_formula_a_function_and_a_test(row):
 def test_every_equation_of_the_method_is_listed():
     listed = set()
     for row in ROWS:
-        first, last = re.match(r"\| \((?:0\.|A|B)(\d+)\)(?:-\(A(\d+)\))?", row).groups()
+        first, last = re.match(r"\| \((?:0\.|A|B|G)(\d+)\)(?:-\(A(\d+)\))?", row).groups()
         letter = row[3]
         listed |= {f"{letter}{number}" for number in range(int(first), int(last or first) + 1)}
-    assert listed == {*(f"0{n}" for n in range(1, 10)), *(f"A{n}" for n in range(1, 25)), "B1", "B2", "B3"}
+    last = {"0": 9, "A": 24, "B": 3, "G": 10}
+    assert listed == {f"{letter}{n}" for letter, count in last.items() for n in range(1, count + 1)}
 
 
 def test_every_equation_that_the_code_names_is_listed():
     """(A7) in a docstring of the method's modules means the (A7) of the document."""
     source_folder = ROOT / "src" / "altmas"
-    names = ("acquisition", "augmentation", "features", "information", "posterior", "bald", "rounds", "trust")
+    names = (
+        "guarantee",
+        "acquisition",
+        "augmentation",
+        "features",
+        "information",
+        "posterior",
+        "bald",
+        "rounds",
+        "trust",
+    )
     modules = [source_folder / "methods/paper/altmas.py", source_folder / "methods/paper/surrogates/__init__.py"]
     modules += [next(source_folder.rglob(f"{name}.py")) for name in names]
     for module in modules:
         source = module.read_text()
-        for name in re.findall(r"\(([AB]\d+)\)", source):
+        for name in re.findall(r"\(([ABG]\d+)\)", source):
             assert f"({name})" in TEXT or 10 <= int(name[1:]) <= 16, (module, name)
         for heading in re.findall(r"\b(A\.\d+)\b", source):
             assert re.search(rf"^### {re.escape(heading)} ", TEXT, re.MULTILINE), (module, heading)

@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 ORDER = (
     "errors",
     "types",
+    "guarantee",
     "extras",
     "suggest",
     "compute",

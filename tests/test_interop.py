@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from altmas import AltmasError, Pool
-from altmas.errors import FileError, UnknownLabel, UnknownPoint
+from altmas.errors import FileError, PlanError, UnknownLabel, UnknownPoint
 from altmas.interop import export_items, export_labels, import_labels
 from altmas.interop.replies import labelled_rows, standing
 from altmas.session import Session
@@ -477,3 +477,96 @@ def test_an_export_leaves_no_half_written_file(answered, tmp_path, monkeypatch):
         export_labels(answered, path, force=True)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["labels.csv"]
+
+
+# ---------------------------------------------------------------- spreadsheets compute nothing
+
+FORMULAS = [
+    "=1+1",
+    "+3",
+    "-3+2",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "＝1",
+    "'=1",
+    "''-x",
+    "'",
+    "'x",
+    "-",
+    "=",
+    "-1.5e3",
+]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_cells_that_look_like_formulas_come_back_as_they_were(suffix, tmp_path):
+    ids = [*FORMULAS, "-3", "-0.5", "plain"]
+    pool = Pool(None, [FORMULAS[k % 2] for k in range(len(ids))], classes=FORMULAS, ids=ids)
+    sessions = [Session.create(None, pool, method="tradition") for _ in range(2)]
+    for k, id in enumerate(ids):
+        sessions[0].tell(id, FORMULAS[k % len(FORMULAS)], annotator=f"={k}", note=f"@note {k}")
+    export_labels(sessions[0], tmp_path / f"labels.{suffix}")
+    assert import_labels(sessions[1], tmp_path / f"labels.{suffix}").labels == len(ids)
+    assert labelled_rows(sessions[1]) == labelled_rows(sessions[0])
+    assert sessions[1].history.labels == sessions[0].history.labels
+
+
+def test_no_cell_of_a_csv_begins_as_a_formula_does(tmp_path):
+    items = [{"=cmd": text, "number": -2.5} for text in FORMULAS]
+    pool = Pool(None, FORMULAS, ids=[f"={k}" for k in range(len(FORMULAS))], items=items)
+    session = Session.create(None, pool, method="tradition")
+    session.tell("=3", "=1+1", annotator="@ana", note="-x")
+    export_labels(session, tmp_path / "labels.csv")
+    export_items(session, tmp_path / "next.csv", 20, blind=False)
+    for name in ("labels.csv", "next.csv"):
+        for row in csv.reader(io.StringIO((tmp_path / name).read_text("utf-8-sig"), newline="")):
+            for cell in row:
+                assert cell[:1] not in ("=", "+", "-", "@", "\t", "\r", "\n", "＝") or float(cell) < 0
+
+
+def test_negative_numbers_stay_numbers(tmp_path):
+    session = Session.create(None, Pool(None, [-1, 1, -1], ids=[-3, -20, 7]), method="tradition")
+    session.tell({-3: -1, -20: 1, 7: -1})
+    export_labels(session, tmp_path / "labels.csv")
+    lines = (tmp_path / "labels.csv").read_text("utf-8-sig").splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [["-3", "-1"], ["-20", "1"], ["7", "-1"]]
+    other = Session.create(None, session.pool, method="tradition")
+    assert import_labels(other, tmp_path / "labels.csv").labels == 3
+    assert other.history.labels == session.history.labels
+
+
+BAD_NAMES = ["ana\x00", "a\nb", "a\u202eb", "a\u2066b", "a\u200fb", "\x1b[31mana", "a\u2028b", "a\ud800"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES, ids=ascii)
+def test_annotators_have_plain_names(name, tmp_path):
+    session = make_session()
+    calls = (
+        lambda: session.tell("007", "cat", annotator=name),
+        lambda: session.skip("007", annotator=name),
+        lambda: session.ask(1, name),
+        lambda: session.adjudicate("007", "cat", name),
+        lambda: session.reveal("007", name),
+    )
+    for call in calls:
+        with pytest.raises(PlanError, match="plain text"):
+            call()
+    rows = [{"id": "007", "label": "cat", "annotator": name}]
+    (tmp_path / "labels.jsonl").write_text(json.dumps(rows[0]) + "\n")
+    with pytest.raises(FileError, match=r"labels.jsonl, line 1: .*(plain text|half a character)"):
+        import_labels(session, tmp_path / "labels.jsonl")
+    (tmp_path / "export.json").write_text(
+        json.dumps([{"data": {"altmas_id": "007"}, "annotations": [{"completed_by": name, "was_cancelled": True}]}])
+    )
+    with pytest.raises(FileError, match=r"export.json, task 1.*(plain text|half a character)"):
+        import_labels(session, tmp_path / "export.json")
+    assert session.status().seq == 1
+
+
+def test_names_from_everywhere_are_plain_names():
+    session = make_session()
+    for name in ("Zoë", "王小明", "نگار\u200cها", "👩\u200d⚕️", "O'Neil-Ørsted, Dr.", "  ana  "):
+        session.tell("007", "cat", annotator=name)
+    assert set(session.votes("007")) == {*("Zoë", "王小明", "نگار\u200cها", "👩\u200d⚕️", "O'Neil-Ørsted, Dr.", "ana")}

@@ -78,10 +78,6 @@ def export_items(
             write_whole(beside, config, force=force, kept=kept)
     else:
         written, columns = _item_rows(session, rows, blind=blind)
-        if kind == "csv":
-            written = [
-                {name: value if name == "id" else no_formula(value) for name, value in row.items()} for row in written
-            ]
         content = plain.content_of(kind, written, columns)
     write_whole(place, content, force=force, kept=kept)
     return ExportResult(place, kind, len(rows), beside)
@@ -136,12 +132,6 @@ def format_of(path: Path, format: str | None, *, reading: bool) -> str:
 def _sniffed(content: bytes) -> str:
     head = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     return "parquet" if content[:4] == b"PAR1" else {b"[": "label-studio", b"{": "jsonl"}.get(head, "csv")
-
-
-def no_formula(value: Any) -> Any:
-    """A text as a spreadsheet shows it instead of computing it: what is shown is never read back, so it may change."""
-    risky = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
-    return f"'{value}" if risky else value
 
 
 def _item_rows(session: "Session", rows: list[int], *, blind: bool) -> tuple[list[dict[str, Any]], list[str]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from altmas.errors import FileError
 from altmas.interop.plain import parsed, read_text
-from altmas.interop.replies import Reply, scalar, seconds_of, text
+from altmas.interop.replies import Reply, annotator_of, scalar, seconds_of, text
 from altmas.pool import Pool
 from altmas.pool.naming import is_missing
 from altmas.session.plan import Plan
@@ -222,4 +222,4 @@ def _annotator(who: Any, where: str) -> str | None:
     if isinstance(who, Mapping):
         names: Iterable[Any] = (who.get("email"), who.get("username"), who.get("id"))
         who = next((name for name in names if not is_missing(name)), None)
-    return text(who, where, "annotator").strip() or None
+    return annotator_of(who, where)

@@ -1,11 +1,13 @@
 """Plain files of labels and of items: CSV, JSONL and Parquet, with the columns `id,label,annotator,seconds,created_at`.
 
-Everything in a CSV is text: "007" stays "007". A row without a label is a point that nobody has labelled yet.
+Everything in a CSV is text: "007" stays "007". A cell that a spreadsheet would compute (=1+1) is written with an
+apostrophe before it, and read without. A row without a label is a point that nobody has labelled yet.
 """
 
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,12 @@ from altmas.suggest import listing, near
 DELIMITERS = ",;\t"
 ALSO = {"altmas_id": "id", "lead_time": "seconds"}
 """Columns of Label Studio's CSV export that mean the same; its own `id` numbers tasks and is not ours."""
+
+FORMULA = re.compile("'*[=+\\-@\\t\\r\\n＝＋－＠]")
+"""How a cell begins that spreadsheets may take for a formula, apostrophes before it aside."""
+
+NEGATIVE = re.compile(r"-[0-9]+(\.[0-9]+)?\Z")
+"""A negative number, which stays one."""
 
 Rows = Iterable[tuple[str, dict[str, Any]]]
 
@@ -80,10 +88,20 @@ def read_text(path: Path) -> str:
 def _csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(columns)
+    writer.writerow(map(no_formula, columns))
     for row in rows:
-        writer.writerow(["" if row.get(name) is None else row[name] for name in columns])
+        writer.writerow(["" if row.get(name) is None else no_formula(row[name]) for name in columns])
     return ("\ufeff" + buffer.getvalue()).encode()  # the mark tells spreadsheets that this is UTF-8
+
+
+def no_formula(value: Any) -> Any:
+    """A text that a spreadsheet would compute, with an apostrophe before it; `as_written` takes that away again."""
+    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) and not NEGATIVE.match(value) else value
+
+
+def as_written(cell: str) -> str:
+    """The text of a cell: without the apostrophe that `no_formula` put before it."""
+    return cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell
 
 
 def _csv_rows(path: Path) -> Rows:
@@ -105,7 +123,10 @@ def _csv_rows(path: Path) -> Rows:
                 f"{path}, row {number}: {len(cells)} cells under {len(header)} columns (is a quotation mark or a "
                 "delimiter missing?); nothing was recorded"
             )
-        yield f"row {number}", {name: cell for name, cell in zip(header, cells, strict=True) if name in COLUMNS}
+        yield (
+            f"row {number}",
+            {name: as_written(cell) for name, cell in zip(header, cells, strict=True) if name in COLUMNS},
+        )
 
 
 def _delimiter(written: str) -> str:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from altmas.errors import FileError, UnknownPoint
+from altmas.errors import FileError, PlanError, UnknownPoint
 from altmas.pool import Name, Pool
 from altmas.pool.naming import as_whole, is_missing, plain
-from altmas.session.answers import Answer
+from altmas.session.answers import Answer, annotator_name
 from altmas.suggest import listing, near
 
 if TYPE_CHECKING:
@@ -99,13 +99,21 @@ def reply_of(row: Mapping[str, Any], where: str) -> Reply | None:
     return Reply(
         id=scalar(id, where, "id"),
         label=None if label is None else scalar(label, where, "label"),
-        annotator=text(row.get("annotator"), where, "annotator").strip() or None,
+        annotator=annotator_of(row.get("annotator"), where),
         seconds=seconds_of(row.get("seconds"), where),
         created_at=text(row.get("created_at"), where, "created_at") or None,
         kind=kind,
         reason=text(row.get("reason"), where, "reason"),
         where=where,
     )
+
+
+def annotator_of(value: object, where: str) -> str | None:
+    """The name of an annotator, None if there is none; FileError on one that is not plain text."""
+    try:
+        return annotator_name(text(value, where, "annotator"))
+    except PlanError as cause:
+        raise FileError(f"{where}: {cause}") from cause
 
 
 def scalar(value: object, where: str, what: str) -> object:

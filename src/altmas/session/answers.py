@@ -1,6 +1,7 @@
 """Answer: what an annotator says about a point, checked before anything is written."""
 
 import math
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,9 @@ from altmas.errors import PlanError
 from altmas.pool import Pool
 from altmas.session.log import UNDOABLE, text
 from altmas.session.store import Entry
+
+DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that turn the direction of writing: with them one name can look like another."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,15 @@ class Answer:
 
 
 def annotator_name(name: str | None) -> str | None:
-    """The name without blanks around it; None if there is none."""
-    return None if name is None else text(name).strip() or None
+    """The name without blanks around it; None if there is none. PlanError if it is not plain text."""
+    given = None if name is None else str(name).strip()
+    for letter in given or "":
+        if unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in DIRECTIONS:
+            raise PlanError(
+                f"the annotator's name {given!r} holds the character U+{ord(letter):04X}, which cannot be seen; "
+                "expected plain text without control characters and changes of direction; nothing was recorded"
+            )
+    return given or None
 
 
 def _time(seconds: float | None) -> float | None:

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -327,10 +326,13 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 
 def test_ctrl_c_ends_with_130(tmp_path):
     path, _ = make_session(tmp_path)
-    code = "import time, altmas.claims as c; c.judge = lambda *a: time.sleep(60); from altmas.cli import main; main()"
+    code = (
+        "import time, altmas.claims as c; c.judge = lambda *a: (print(flush=True), time.sleep(60)); "
+        "from altmas.cli import main; main()"
+    )
     command = [sys.executable, "-c", code, "check", path, "accuracy > 0.5", "-v"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        time.sleep(2.0)
+        assert process.stdout is not None and process.stdout.readline() == "\n"  # it has begun
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130 and "Traceback" not in err
@@ -465,11 +467,11 @@ def test_main_ends_with_the_code_of_what_happened(tmp_path, monkeypatch, capsys)
     path, _ = make_session(tmp_path)
     assert ended(monkeypatch, "--version") == 0 and capsys.readouterr().out.startswith("altmas ")
     assert ended(monkeypatch, "status", tmp_path / "nothing.altmas") == 2
-    monkeypatch.setattr("altmas.claims.judge", None)
+    monkeypatch.setattr("altmas.cli.check.judge", None)
     assert ended(monkeypatch, "check", path, "accuracy > 0.5") == 70
-    monkeypatch.setattr("altmas.claims.judge", _interrupted)
+    monkeypatch.setattr("altmas.cli.check.judge", _interrupted)
     assert ended(monkeypatch, "check", path, "accuracy > 0.5", "--verbose") == 130
-    monkeypatch.setattr("altmas.claims.judge", _without_a_file)
+    monkeypatch.setattr("altmas.cli.check.judge", _without_a_file)
     assert ended(monkeypatch, "check", path, "accuracy > 0.5") == 70
 
 

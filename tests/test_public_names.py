@@ -10,10 +10,29 @@ import altmas
 ROOT = Path(__file__).parent.parent
 
 
+PUBLIC = (
+    "AltmasError Answer Decision Estimate Estimates Forecast Metric Plan Pool Query Session Simulation Snapshot Status "
+    "Transformations Tuning __version__ errors methods predict_performance simulate tune worst_case"
+).split()
+METHODS = (
+    "ActiveInference AdaStrat AltMas Ase Assured Bald BatchBald DEFAULT_METHOD Druck GROUPS Katariya Lure METHODS "
+    "Method Needs Oasis Paula Ppi Sawade Spe Stratified Task Tradition Trust Xwed check check_installed grouped "
+    "lacking method_named options_of unsupported"
+).split()
+"""What users may rely on; a name leaves these lists only with a word in the changelog."""
+
+
+def test_the_public_names_are_these_and_no_others():
+    assert sorted(altmas.__all__) == sorted(PUBLIC)
+    assert sorted(altmas.methods.__all__) == sorted(METHODS)
+
+
 def test_public_names_exist_and_are_sorted():
     assert list(altmas.__all__) == sorted(altmas.__all__)
     for name in altmas.__all__:
         assert getattr(altmas, name) is not None
+    for name in altmas.methods.__all__:
+        assert getattr(altmas.methods, name) is not None
 
 
 def test_every_error_is_an_altmas_error_and_drawn_in_the_tree():

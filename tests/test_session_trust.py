@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.operations.crafted_sessions import planned
 from sklearn.metrics import accuracy_score, f1_score
 
 import altmas
 from altmas.doctor import examine
 from altmas.errors import PlanError
+from benchmarks.operations.crafted_sessions import planned
 from cli_world import run
 from session_world import create, truth
 

@@ -19,7 +19,7 @@ import pytest
 from rich.console import Console
 
 import altmas
-from altmas.cli import keyboard, labelling
+from altmas.cli import label
 from altmas.cli.keyboard import END, Terminal
 from altmas.cli.terminal import TerminalLabeller
 from cli_world import environment, make_session, run
@@ -320,8 +320,8 @@ def _at_the_end(prompt: str) -> str:
 
 def test_the_command_labels_under_the_login_name(session_file, monkeypatch):
     typist = Typist("1", "q")
-    monkeypatch.setattr(labelling, "_has_terminal", lambda: True)
-    monkeypatch.setattr(keyboard, "Terminal", lambda: contextlib.nullcontext(typist))
+    monkeypatch.setattr(label, "_has_terminal", lambda: True)
+    monkeypatch.setattr(label, "Terminal", lambda: contextlib.nullcontext(typist))
     monkeypatch.setattr("getpass.getuser", lambda: "ana")
     ran = run("label", session_file, "--terminal")
     assert ran.code == 0 and "1 label in" in ran.out

@@ -8,14 +8,24 @@ from altmas.pool import Pool
 from altmas.scenarios.predict_performance import predict_performance
 from altmas.scenarios.worst_case import Transformations, worst_case
 from altmas.session import Query, Session
+from altmas.session.above import register
 from altmas.session.answers import Answer
 from altmas.session.plan import Plan
 from altmas.session.snapshot import Snapshot, Status
 from altmas.session.stopping import Decision, Forecast
 from altmas.simulate import Simulation, simulate
 from altmas.tuning import Tuning, tune
+from altmas.version import __version__
 
-__version__ = "0.1.0"
+register(
+    report="altmas.report:report_of",
+    compare="altmas.compare:compare",
+    export="altmas.interop:export_items",
+    export_labels="altmas.interop:export_labels",
+    import_labels="altmas.interop:import_labels",
+    log_to_mlflow="altmas.trackers:log_to_mlflow",
+    label="altmas.web:serve",
+)
 
 __all__ = [
     "AltmasError",

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
 
 from altmas.errors import FileError, PoolError
 from altmas.frames import frame_of, plain
 from altmas.history import History
-from altmas.intervals import normal_quantile
+from altmas.intervals import normal_quantile, student_quantile
 from altmas.methods import Method
 from altmas.metrics import Metric, MetricLike, metric_set
 from altmas.pool import Pool
@@ -351,7 +350,7 @@ def _half_width(
     moves = influence[pair.first[rows], pair.second[rows], pair.known[rows]]
     variance = sample.variance(sample.residuals(moves, inside), inside)
     variance += pseudo_squares(pair, influence, inside & differs, normal_quantile(confidence)) * sample.of_one()
-    return float(student.ppf((1 + confidence) / 2, max(len(rows) - 1, 1))) * math.sqrt(variance)
+    return student_quantile(confidence, max(len(rows) - 1, 1)) * math.sqrt(variance)
 
 
 def pseudo_squares(pair: _Pair, influence: Array, disagree: Array, z: float) -> float:

@@ -8,6 +8,9 @@ from typing import Any, overload
 
 from altmas.frames import frame_of, plain
 
+FLOOR = 10
+"""Labels below which a slice is called insufficient."""
+
 
 @dataclass(frozen=True)
 class Estimate:

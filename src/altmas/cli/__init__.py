@@ -1,8 +1,26 @@
-"""The command line: thin commands over the session. `altmas.cli:main` is what the shell starts."""
+"""The command line: thin commands over the session, one file each. `altmas.cli:main` is what the shell starts."""
 
-# Each module registers its commands, in the order in which the help lists them.
+# Each module registers its command, in the order in which the help lists them.
 # isort: off
-from altmas.cli import demo, plan, sessions, labelling, compare, report, checking  # noqa: F401
+from altmas.cli import (  # noqa: F401
+    demo,
+    init,
+    ask,
+    tell,
+    skip,
+    undo,
+    status,
+    estimate,
+    check,
+    plan,
+    label,
+    export,
+    import_,
+    compare,
+    report,
+    simulate,
+    doctor,
+)
 
 # isort: on
 from altmas.cli.app import app, main

@@ -17,6 +17,7 @@ import typer
 
 from altmas.cli import show
 from altmas.errors import AltmasError
+from altmas.version import __version__
 
 FAULT = 70
 """Exit code of an unexpected error (EX_SOFTWARE): never 1, which `check` gives a meaning."""
@@ -111,8 +112,6 @@ def _ended(sentence: str) -> typer.Exit:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from altmas import __version__
-
         typer.echo(f"altmas {__version__}")
         raise typer.Exit
 

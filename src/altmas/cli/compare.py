@@ -1,16 +1,13 @@
 """`altmas compare`: a second model on the labels that exist."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import READ, command
-from altmas.cli.sessions import opened
-
-if TYPE_CHECKING:
-    from altmas.compare import Difference
+from altmas.compare import Difference, read_second
 
 
 @command(
@@ -44,9 +41,7 @@ def compare(
 
     Differences are second minus first, from the same items, so what both get right or wrong alike cancels.
     """
-    from altmas.compare import read_second
-
-    with opened(session) as one, show.working("comparing"):
+    with opt.opened(session) as one, show.working("comparing"):
         second, ids = read_second(one.pool, predictions, prediction, id)
         found = one.compare(second, metrics or None, ids=ids)
     if json:

@@ -1,15 +1,14 @@
 """`altmas demo`: everything in one command, on real data that is there already."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import START, command
-
-if TYPE_CHECKING:
-    from altmas.demo import Outcome
+from altmas.demo import BUDGET, Outcome, digits, free_names, hits, left_out_methods, run_demo, true_values
 
 
 @command("demo", START, "altmas demo", "altmas demo --output /tmp/altmas-demo")
@@ -28,8 +27,6 @@ def demo(
 
     Real data that come with scikit-learn: no download, no questions, about a minute.
     """
-    from altmas.demo import BUDGET, digits, free_names, hits, left_out_methods, run_demo, true_values
-
     output.mkdir(parents=True, exist_ok=True)
     session, report = free_names(output)
     with show.working("training the model under test"):
@@ -74,9 +71,7 @@ def _rows(metric: str, exact: float, outcomes: "list[Outcome]") -> list[tuple[st
 
 def _next(session: Path, report: Path) -> None:
     """What was written, and what to try."""
-    from altmas.cli.sessions import opened
-
-    with opened(session) as one, show.working("writing the report"):
+    with opt.opened(session) as one, show.working("writing the report"):
         one.report(report)
     show.say("")
     show.paragraph(f"Written: {session} (every label, and how it was chosen) and {report} (open it in a browser).")

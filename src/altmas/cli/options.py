@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from altmas.cli.app import literal
+from altmas.cli.app import literal, trusted
 from altmas.cli.show import hint, working
 from altmas.errors import PlanError
-
-if TYPE_CHECKING:
-    from altmas.pool import Pool
+from altmas.methods import GROUPS, METHODS, grouped
+from altmas.metrics import names
+from altmas.outputs import STDOUT
+from altmas.pool import Pool
+from altmas.session import Session
 
 POOL = "The pool"
 AIM = "What to find out"
@@ -20,23 +22,17 @@ PEOPLE = "The labellers"
 
 def method_names(incomplete: str) -> list[str]:
     """Methods that a shell can complete."""
-    from altmas.methods import METHODS
-
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
 def method_notes() -> list[str]:
     """The methods by group for a help text, each with what the leaderboard says of it."""
-    from altmas.methods import GROUPS, grouped
-
     head = "Methods (mean coverage of 95 % intervals, label value; docs/choosing.md has more):"
     return [head, *(grouped(methods, mean=False) for methods in GROUPS.values())]
 
 
 def metric_names(incomplete: str) -> list[str]:
     """Metrics that a shell can complete."""
-    from altmas.metrics import names
-
     return [name for name in names() if name.startswith(incomplete)]
 
 
@@ -155,8 +151,6 @@ Seed = Annotated[int, typer.Option("--seed", help="Every random choice follows f
 
 def output(given: Path) -> Path:
     """Where to write: - is the standard output."""
-    from altmas.outputs import STDOUT
-
     return STDOUT if str(given) == "-" else given
 
 
@@ -171,8 +165,6 @@ def pool_of(
     classes: Sequence[str] | None,
 ) -> "Pool":
     """The pool that the options describe."""
-    from altmas.pool import Pool
-
     with working("reading the table"):
         pool = Pool.from_table(
             data,
@@ -211,3 +203,8 @@ def number(what: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise PlanError(f"{what}: {text!r} is not a number") from None
+
+
+def opened(path: Path, *, read_only: bool = False) -> "Session":
+    """The session in a file."""
+    return Session.open(path, read_only=read_only, trust=trusted.get())

@@ -1,18 +1,16 @@
 """`altmas plan`: what a number of labels would buy."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import START, command
-from altmas.cli.sessions import opened
 from altmas.errors import PlanError
-
-if TYPE_CHECKING:
-    from altmas.planning import WidthPlan
+from altmas.methods import DEFAULT_METHOD, method_named
+from altmas.planning import WidthPlan, plan_widths
 
 
 @command(
@@ -53,13 +51,10 @@ def plan(
 
     The truth is imagined from the model's scores or an assumed accuracy, and, once a session has some, from labels.
     """
-    from altmas.methods import DEFAULT_METHOD, method_named
-    from altmas.planning import plan_widths
-
     wanted: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or ["accuracy"]}
     history, chosen, asked = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
     if session is not None:
-        with opened(session) as one:
+        with opt.opened(session) as one:
             pool, history, asked = one.pool, one.history, asked or dict(one.plan.targets)
             chosen = chosen if method else one.method
             wanted = {"confidence": one.plan.confidence, "seed": one.plan.seed, "metrics": metrics or one.plan.metrics}

@@ -8,7 +8,6 @@ import typer
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import READ, command
-from altmas.cli.sessions import opened
 
 
 @command("report", READ, "altmas report xray.altmas -o xray.html", "altmas report xray.altmas --json")
@@ -31,7 +30,7 @@ def report(
     One HTML file that needs no other file and no network, and the same as JSON beside it.
     """
     place = opt.output(output or session.with_suffix(".html"))
-    with opened(session) as one, show.working("writing the report"):
+    with opt.opened(session) as one, show.working("writing the report"):
         found = one.report(None if json else place, items=items, force=force)
     if json:
         typer.echo(found.to_json(), nl=False)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from altmas.estimates import Estimate
 from altmas.frames import plain
+from altmas.outputs import is_stream
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from altmas.estimates import Estimate
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that could make a terminal do something, turn the direction of writing, or cannot be written at all."""
@@ -64,8 +64,6 @@ def say(text: str) -> None:
 
 def written(text: str, place: Path) -> None:
     """A line about a file: on stdout, unless that is where the file itself went."""
-    from altmas.outputs import is_stream
-
     hint(text) if is_stream(place) else say(text)
 
 

@@ -6,7 +6,6 @@ Blind as on the page: no prediction, score, id or other people's vote unless it 
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -19,10 +18,8 @@ from altmas.cli.show import counted, harmless
 from altmas.errors import AltmasError
 from altmas.items.keys import COMMANDS, class_keys
 from altmas.pool.naming import Name
+from altmas.session import Query, Session
 from altmas.suggest import near
-
-if TYPE_CHECKING:
-    from altmas.session import Query, Session
 
 AHEAD = 4
 """Items that are drawn while the labeller looks at one."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from altmas.errors import MethodError, MetricError
-from altmas.estimates import Estimate, Estimates
+from altmas.estimates import FLOOR, Estimate, Estimates
 from altmas.frames import plain
 from altmas.history import History
 from altmas.methods.assured.diagnostics import ALARM
@@ -42,8 +42,6 @@ MOST_SLICES = 20
 PATH_POINTS = 8
 PATIENCE = 5.0
 """Seconds after which no more of the past is computed again for the path; what was logged on the way is free."""
-FLOOR = 10
-"""Labels below which a slice is called insufficient."""
 
 
 def content_of(session: "Session", *, items: bool = False) -> Plain:

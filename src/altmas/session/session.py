@@ -26,6 +26,7 @@ from altmas.metrics import MetricLike
 from altmas.outputs import kept_by, write_whole
 from altmas.pool import Name, Pool
 from altmas.progress import progress_bar
+from altmas.session.above import above
 from altmas.session.answers import Answer, annotator_name
 from altmas.session.archive import about, archivable, compare, parts_of, stored_pool
 from altmas.session.arrays import pack
@@ -38,6 +39,7 @@ from altmas.session.snapshot import Snapshot, Status, status_of
 from altmas.session.stopping import Decision
 from altmas.session.store import Entry, Event, LabelStore
 from altmas.session.votes import LEASE_SECONDS, Ballots, Undone
+from altmas.version import __version__
 
 if TYPE_CHECKING:
     from altmas.compare import Comparison
@@ -442,9 +444,8 @@ class Session:
 
         OutputExists if a file is there already, unless force.
         """
-        from altmas.report import report_of  # reports, files and trackers need Session: imports point up the tree
-
-        return report_of(self, path, items=items, force=force)
+        made: Report = above("report")(self, path, items=items, force=force)
+        return made
 
     def compare(
         self,
@@ -454,9 +455,8 @@ class Session:
         ids: ArrayLike | None = None,
     ) -> "Comparison":
         """A second model against this one on the labels that exist; predictions by row, by `ids`, or as {id: one}."""
-        from altmas.compare import compare
-
-        return compare(self, predictions, metrics, ids=ids)
+        made: Comparison = above("compare")(self, predictions, metrics, ids=ids)
+        return made
 
     def export(
         self,
@@ -471,29 +471,25 @@ class Session:
 
         OutputExists if the file is there already, unless force; then nothing is drawn.
         """
-        from altmas.interop import export_items
-
-        return export_items(self, path, n, format, blind=blind, force=force)
+        made: ExportResult = above("export")(self, path, n, format, blind=blind, force=force)
+        return made
 
     def export_labels(
         self, path: str | os.PathLike[str], format: str | None = None, *, force: bool = False
     ) -> "ExportResult":
         """Write every label, skip and ruling that holds now as CSV, JSONL or Parquet; force replaces a file."""
-        from altmas.interop import export_labels
-
-        return export_labels(self, path, format, force=force)
+        made: ExportResult = above("export_labels")(self, path, format, force=force)
+        return made
 
     def import_labels(self, path: str | os.PathLike[str], format: str | None = None) -> "ImportResult":
         """Record the labels of a file, all or none: CSV, JSONL, Parquet, Label Studio's JSON or JSON_MIN."""
-        from altmas.interop import import_labels
-
-        return import_labels(self, path, format)
+        made: ImportResult = above("import_labels")(self, path, format)
+        return made
 
     def log_to_mlflow(self, *, report: bool = True, run_id: str | None = None) -> str:
         """Log every estimate with its interval and the report to MLflow; the id of the run."""
-        from altmas.trackers import log_to_mlflow
-
-        return log_to_mlflow(self, report=report, run_id=run_id)
+        made: str = above("log_to_mlflow")(self, report=report, run_id=run_id)
+        return made
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.estimate()._repr_html_()}"
@@ -502,9 +498,7 @@ class Session:
 
     def label(self, **options: Any) -> None:
         """Open the labelling page and answer it until interrupted; the options are those of `altmas.web.serve`."""
-        from altmas.web import serve  # the page needs Session: imports point up the tree
-
-        serve(self, **options)
+        above("label")(self, **options)
 
     def run(self, oracle: Callable[[Query], object], progress: bool = True, *, batch: int = 10) -> Decision:
         """Ask the oracle until the stop rule fires; which one it was.
@@ -533,8 +527,6 @@ KINDS = (*VOTES, "created", "draw", "undo", "adjudication", "reveal", "note", "e
 
 
 def _versions() -> dict[str, str]:
-    from altmas import __version__  # the package is complete only after this module
-
     return {"altmas": __version__, "numpy": np.__version__}
 
 

@@ -1,4 +1,4 @@
-"""Commands that show whether it works: on old data with known labels, and on this machine."""
+"""altmas simulate: methods on data whose labels are known."""
 
 import math
 from pathlib import Path
@@ -8,7 +8,10 @@ import typer
 
 from altmas.cli import options as opt
 from altmas.cli import show
-from altmas.cli.app import TRUST, command, trusted
+from altmas.cli.app import TRUST, command
+from altmas.methods import DEFAULT_METHOD
+from altmas.pool.tables import column_of
+from altmas.simulate import simulate as run
 
 
 @command(
@@ -70,10 +73,6 @@ def simulate(
 
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
-    from altmas.methods import DEFAULT_METHOD
-    from altmas.pool.tables import column_of
-    from altmas.simulate import simulate as run
-
     true = column_of(data, truth)
     names = classes or sorted(
         {*true.tolist(), *column_of(data, prediction).tolist()}, key=lambda one: (str(type(one)), one)
@@ -114,27 +113,3 @@ def simulate(
         for one in found.summary()
     ]
     show.table(columns, rows, right=columns[2:])
-
-
-@command("doctor", TRUST, "altmas doctor", "altmas doctor xray.altmas --json")
-def doctor(
-    session: Annotated[
-        Path | None, typer.Argument(metavar="[SESSION]", help="A session file to look at.", show_default=False)
-    ] = None,
-    json: opt.Json = False,
-) -> None:
-    """Versions, threads, JAX and its cache, disk; of a session file its integrity, format, leases and event hash.
-
-    Exits with 1 if something needs attention.
-    """
-    from altmas.doctor import examine
-
-    with show.working("looking"):
-        found = examine(session, trust=trusted.get())
-    if json:
-        show.as_json([{"what": one.what, "found": one.found, "ok": one.ok} for one in found])
-    else:
-        show.table(("", "what", "found"), [("" if one.ok else "!", one.what, one.found) for one in found])
-    if not all(one.ok for one in found):
-        show.hint("lines marked with ! need attention")
-        raise typer.Exit(1)

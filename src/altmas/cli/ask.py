@@ -1,0 +1,35 @@
+"""altmas ask: the next items to label."""
+
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import LABEL, command
+
+
+@command("ask", LABEL, "altmas ask xray.altmas -n 10", "altmas ask xray.altmas -n 10 --annotator ana --json")
+def ask(
+    session: opt.SessionFile,
+    n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many items.")] = 1,
+    annotator: opt.Annotator = None,
+    lease: Annotated[
+        float, typer.Option("--lease", min=0, help="Seconds for which a named annotator keeps them.")
+    ] = 900.0,
+    json: opt.Json = False,
+) -> None:
+    """The next items to label; the same ones until something is told.
+
+    Predictions are not shown: whoever labels should not know what the model says.
+    """
+    with opt.opened(session) as one, show.working("choosing items"):
+        queries = one.ask(n, annotator, lease)
+        reason = "" if queries else one.should_stop().reason
+    if json:
+        show.as_json([{"id": query.id, "index": query.index, "item": query.item} for query in queries])
+    else:
+        for query in queries:
+            show.say(str(query.id) if query.item is None else f"{query.id}\t{show.one_line(query.item)}")
+    if not queries:
+        show.hint(f"nothing to ask: {reason}" if reason else "nothing to ask now: others have what is left")

@@ -1,0 +1,35 @@
+"""altmas check: whether the labels show a claim."""
+
+from typing import Annotated
+
+import typer
+
+from altmas.claims import Claim, judge
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import READ, command
+
+EXIT_OF = {"shown": 0, "refuted": 1, "undecided": 3}
+
+
+@command("check", READ, 'altmas check xray.altmas "recall[pneumonia] >= 0.90"', 'altmas check xray.altmas "error < 5%"')
+def check(
+    session: opt.SessionFile,
+    claim: Annotated[
+        str, typer.Argument(metavar="CLAIM", help="A metric, >= > <= or <, a number.", show_default=False)
+    ],
+    json: opt.Json = False,
+) -> None:
+    """Whether the labels show a claim, for pipelines: exit 0 shown, 1 refuted, 3 undecided, 2 usage.
+
+    Shown means that the claim holds on the whole interval, refuted that it holds nowhere on it.
+    """
+    with opt.opened(session) as one, show.working("estimating"):
+        verdict = judge(one, Claim.parse(claim))
+    if json:
+        show.as_json(verdict.to_dict())
+    else:
+        show.say(str(verdict))
+    if verdict.caution:
+        show.hint(f"note: {verdict.caution}")
+    raise typer.Exit(EXIT_OF[verdict.answer])

@@ -1,0 +1,57 @@
+"""altmas export: items, labels or the log as a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import LABEL, command
+from altmas.errors import PlanError
+
+
+@command(
+    "export",
+    LABEL,
+    "altmas export xray.altmas -n 50 --to label-studio tasks.json",
+    "altmas export xray.altmas -n 50 next.csv",
+    "altmas export xray.altmas --labels labels.csv",
+    "altmas export xray.altmas --events events.jsonl",
+)
+def export(
+    session: opt.SessionFile,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What to write; - is the standard output.", show_default=False)
+    ],
+    n: Annotated[int, typer.Option("-n", "--next", min=1, help="How many of the next items.")] = 50,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            autocompletion=opt.file_formats,
+            help="csv, jsonl, parquet or label-studio; by default what the file's name says.",
+        ),
+    ] = None,
+    labels: Annotated[bool, typer.Option("--labels", help="Write the labels told so far instead.")] = False,
+    events: Annotated[bool, typer.Option("--events", help="Write the whole log as .jsonl instead.")] = False,
+    with_predictions: Annotated[
+        bool, typer.Option("--with-predictions", help="Not blind: the model's answers too; recorded as revealed.")
+    ] = False,
+    force: opt.Force = False,
+) -> None:
+    """Write the next items as a file for a spreadsheet or Label Studio; or the labels, or the log.
+
+    A file that is there already is refused before anything is drawn: it may hold labels. --force replaces it.
+    """
+    if labels and events:
+        raise PlanError("export writes --labels or --events, not both into one file; nothing was written")
+    place = opt.output(file)
+    with opt.opened(session) as one, show.working("choosing items"):
+        if events:
+            said = f"{file}: {one.export_events(place, force=force)} events written"
+        elif labels:
+            said = str(one.export_labels(place, to, force=force))
+        else:
+            said = str(one.export(place, n, to, blind=not with_predictions, force=force))
+    show.written(said, place)

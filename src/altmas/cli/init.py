@@ -1,0 +1,100 @@
+"""altmas init: a session file from a table of predictions."""
+
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import START, command, literal
+from altmas.methods import DEFAULT_METHOD
+from altmas.session import Session
+
+
+@command(
+    "init",
+    START,
+    "altmas init xray.altmas --data preds.parquet --id study_id --prediction vendor_label --features emb.npy "
+    '--metric accuracy --metric "recall[pneumonia]" --slice scanner --budget 300 --target "recall[pneumonia]=0.04"',
+    "altmas init tickets.altmas --data tickets.csv --prediction predicted --show text --metric macro_f1 --budget 150",
+    notes=opt.method_notes(),
+)
+def init(
+    session: opt.SessionFile,
+    data: opt.Data,
+    prediction: opt.Prediction,
+    id: opt.Id = None,
+    features: opt.Features = None,
+    scores: opt.Scores = None,
+    slices: opt.Slices = None,
+    show_: opt.Show = None,
+    classes: opt.Classes = None,
+    metrics: opt.Metrics = None,
+    method: opt.Method = None,
+    budget: Annotated[
+        int | None, typer.Option("--budget", "-b", help="How many labels at most.", rich_help_panel=opt.AIM)
+    ] = None,
+    targets: opt.Targets = None,
+    thresholds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--threshold",
+            metavar="NAME=NUMBER",
+            help=literal('Stop once the interval lies on one side of it, as "recall[cat]=0.9"; repeatable.'),
+            rich_help_panel=opt.AIM,
+        ),
+    ] = None,
+    confidence: opt.Confidence = 0.95,
+    seed: opt.Seed = 0,
+    double_share: Annotated[
+        float,
+        typer.Option(
+            "--double-share", help="Share of items that two people label blindly.", rich_help_panel=opt.PEOPLE
+        ),
+    ] = 0.0,
+    instructions: Annotated[
+        str, typer.Option("--instructions", help="What labellers are told.", rich_help_panel=opt.PEOPLE)
+    ] = "",
+    definitions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--definition",
+            metavar="NAME=TEXT",
+            help='What a class means, as "cat=any feline"; repeatable.',
+            rich_help_panel=opt.PEOPLE,
+        ),
+    ] = None,
+    exist_ok: Annotated[
+        bool, typer.Option("--exist-ok", help="Go on with the session if it is there already.")
+    ] = False,
+) -> None:
+    """Make a session file from a table of predictions.
+
+    The table is checked as a whole before anything is written. The file then holds the plan and every label;
+    keep the table where it is, the session reads it again.
+    """
+    pool = opt.pool_of(data, prediction, id, features, scores, slices, show_, classes)
+    made = Session.create(
+        session,
+        pool,
+        metrics=metrics or ["accuracy"],
+        method=method or DEFAULT_METHOD,
+        budget=budget,
+        targets=opt.numbers("--target", targets),
+        thresholds=opt.numbers("--threshold", thresholds),
+        confidence=confidence,
+        seed=seed,
+        exist_ok=exist_ok,
+        double_share=double_share,
+        instructions=instructions,
+        definitions=opt.pairs("--definition", definitions, last=False),
+    )
+    names = ", ".join(map(str, pool.classes[:8])) + (", ..." if len(pool.classes) > 8 else "")
+    show.say(f"{session}: {len(pool):,} points, {len(pool.classes)} classes ({names})")
+    limit = f"up to {budget:,} labels" if budget else "no budget set"
+    aims = [one.name for one in made.task.metrics]
+    listed = ", ".join(aims[:4]) + (f" and {len(aims) - 4} more metrics" if len(aims) > 4 else "")
+    show.say(f"{listed}: method {made.method.name}, {limit}")
+    if pool.classes_inferred:
+        show.hint("the classes are those that are predicted; if a label can be another one, name each with --class")
+    show.hint(f"next: altmas label {session}")

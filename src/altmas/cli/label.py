@@ -1,0 +1,103 @@
+"""altmas label: items answered on the page or in the terminal."""
+
+import getpass
+import sys
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import LABEL, command
+from altmas.cli.keyboard import Terminal
+from altmas.cli.terminal import TerminalLabeller
+from altmas.errors import PlanError
+from altmas.session import Session
+
+NETWORK = "The page"
+
+
+@command(
+    "label",
+    LABEL,
+    "altmas label xray.altmas",
+    "altmas label xray.altmas --terminal --annotator ana",
+    "altmas label xray.altmas --host 0.0.0.0 --port 8377",
+)
+def label(
+    session: opt.SessionFile,
+    terminal: Annotated[
+        bool, typer.Option("--terminal", "-t", help="Label in the terminal, without a browser.")
+    ] = False,
+    annotator: opt.Annotator = None,
+    host: Annotated[
+        str,
+        typer.Option("--host", help="Where to listen; other than this machine needs a token.", rich_help_panel=NETWORK),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option("--port", help="By default 8377 or any free one.", rich_help_panel=NETWORK)
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", envvar="ALTMAS_TOKEN", help="By default one is made up and printed.", rich_help_panel=NETWORK
+        ),
+    ] = None,
+    allowed_hosts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allowed-host",
+            help="A further name under which people reach the page; repeatable.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.", rich_help_panel=NETWORK)
+    ] = True,
+    lease: Annotated[
+        float, typer.Option("--lease", help="Seconds for which an item stays with whoever was shown it.")
+    ] = 900.0,
+) -> None:
+    """Label items: on a page in the browser, or with --terminal here.
+
+    Blind: nobody sees what the model says unless they ask for it, and that is recorded. Every label is on disk
+    before it is shown as saved. The page stays on this machine unless --host says otherwise.
+    """
+    with opt.opened(session) as one:
+        if terminal:
+            _in_terminal(one, annotator)
+            return
+        one.label(
+            host=host,
+            port=port,
+            open_browser=browser,
+            token=token,
+            annotator=annotator,
+            allowed_hosts=allowed_hosts or (),
+            lease=lease,
+        )
+
+
+def _in_terminal(session: "Session", annotator: str | None) -> None:
+    if not _has_terminal():
+        raise PlanError(
+            "label --terminal needs a terminal to read keys from; in a script use `altmas ask` and `altmas tell`; "
+            "nothing was recorded"
+        )
+    with Terminal() as keyboard:
+        labeller = TerminalLabeller(session, annotator or _login(), keyboard, show.console())
+        ended = labeller.run()
+    show.say(f"{show.counted(len(session.history.labels), 'label')} in {session.path}: {ended}")
+    show.hint(f"next: altmas status {session.path}")
+
+
+def _has_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _login() -> str | None:
+    """The login name: leases and undo need to know who is who."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return None

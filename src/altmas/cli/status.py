@@ -1,0 +1,46 @@
+"""altmas status: how far the session is."""
+
+import math
+from typing import Any
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import READ, command
+from altmas.session.snapshot import Status
+
+
+@command("status", READ, "altmas status xray.altmas", "altmas status xray.altmas --json")
+def status(session: opt.SessionFile, json: opt.Json = False) -> None:
+    """How far the session is: labels, pace, people, estimates, and about how many labels are missing."""
+    with opt.opened(session) as one, show.working("estimating"):
+        now = one.status()
+        found, decision = one.estimate(), one.should_stop()
+    forecast = decision.forecast
+    if json:
+        ahead = None if forecast is None else {"labels": forecast.labels, "minutes": forecast.minutes}
+        told = {"stop": decision.stop, "reason": decision.reason, "forecast": ahead}
+        show.as_json({**now.to_dict(), "decision": told, "estimates": found.to_dict()["estimates"]})
+        return
+    show.say(_progress(now))
+    for person in now.annotators if len(now.annotators) > 1 else ():
+        pace = "" if math.isnan(person.seconds_per_label) else f", {person.seconds_per_label:.0f} s each"
+        show.say(f"  {person.name or '(unnamed)'}: {person.labels} labels, {person.skips} skipped{pace}")
+    show.estimates(found)
+    more = f"; {forecast}" if forecast is not None and forecast.labels else ""
+    show.say(f"{'stop' if decision.stop else 'go on'}: {decision.reason}{more}")
+
+
+def _progress(now: "Status") -> str:
+    parts = [f"{now.labels:,} of {now.budget:,} labels" if now.budget else show.counted(now.labels, "label")]
+    if not math.isnan(now.seconds_per_label):
+        parts.append(f"{now.seconds_per_label:.0f} s each")
+    counts: dict[str, Any] = {
+        "waiting for a label": now.outstanding,
+        "skipped": now.skipped,
+        "unsure": now.unsure,
+        "told without being asked": now.volunteered,
+        "to be settled between annotators": now.disagreements,
+        "predictions revealed": now.reveals,
+    }
+    parts += [f"{count:,} {what}" for what, count in counts.items() if count]
+    return f"{now.points:,} points, method {now.method}: " + ", ".join(parts)

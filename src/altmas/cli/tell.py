@@ -1,0 +1,30 @@
+"""altmas tell: one label."""
+
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import LABEL, command
+
+
+@command(
+    "tell", LABEL, "altmas tell xray.altmas case-17 cat", 'altmas tell xray.altmas case-17 cat -a ana --note "blurred"'
+)
+def tell(
+    session: opt.SessionFile,
+    id: Annotated[str, typer.Argument(metavar="ID", help="The item.", show_default=False)],
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="Its class.", show_default=False)],
+    annotator: opt.Annotator = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", help="How long it took.")] = None,
+    note: Annotated[str, typer.Option("--note", help="A remark.")] = "",
+) -> None:
+    """Record the label of an item. It is on disk when the command returns.
+
+    Many labels at once: `altmas import`. Telling an item again is a revision; the earlier label stays in the log.
+    """
+    with opt.opened(session) as one:
+        one.tell(id, label, annotator, seconds, note)
+        labels, budget = len(one.history.labels), one.plan.budget
+    show.say(f"{id}: {label} ({f'{labels} of {budget} labels' if budget else show.counted(labels, 'label')})")

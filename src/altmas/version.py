@@ -1,0 +1,3 @@
+"""The version of altmas."""
+
+__version__ = "0.1.0"

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import altmas
-from benchmarks.kill9 import kills
+from benchmarks.operations.kill9 import kills
 from session_world import create, pool, truth
 
 
-def test_a_process_killed_at_random_moments_loses_no_acknowledged_label(tmp_path):
-    found = list(kills(tmp_path / "killed.altmas", 20, longest=0.25))
+def test_a_process_killed_at_random_moments_loses_nothing_acknowledged_and_leaves_nothing_half(tmp_path):
+    found = list(kills(tmp_path, 24, longest=0.25))
     assert [kill for kill in found if not kill.harmless] == []
-    assert found[-1].acknowledged > 20  # the kills did hit a process at work
+    assert {kill.work: kill.acknowledged > 2 for kill in found[-3:]} == {"tell": True, "import": True, "rule": True}
 
 
 TELLER = """

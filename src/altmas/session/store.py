@@ -128,20 +128,21 @@ class LabelStore:
         """
         with self.lock, said(self.path, "nothing was recorded"):
             if after != self._tip[0]:
-                return [event for event in self._chain((0, "")) if event.seq > after]
+                self._refuse_other_copy(self._tip)
+                return [event for event in self._chain((0, ""), checked=self._tip[0]) if event.seq > after]
             news = list(self._chain(self._tip))
             if news:
                 self._last = self._tip = (news[-1].seq, news[-1].hash)
             return news
 
-    def _chain(self, last: tuple[int, str]) -> Iterator[Event]:
-        """The events after the last one, which has to be there still, each checked against the one before."""
+    def _chain(self, last: tuple[int, str], checked: int = 0) -> Iterator[Event]:
+        """The events after the last one, which has to be there still; those after `checked` must match their hash."""
         self._refuse_other_copy(last)
         query = f"SELECT {COLUMNS}, hash FROM events WHERE seq > ? ORDER BY seq"
         with closing(self._connection.patiently(query, (last[0],))) as rows:
             for row in rows:
                 seq, digest = row[-3], row[-1]
-                if seq != last[0] + 1 or digest != chained(last[1], row[:-1]):
+                if seq != last[0] + 1 or (seq > checked and digest != chained(last[1], row[:-1])):
                     raise NotASession(f"{self.path} was changed or damaged: event {seq} does not match its hash")
                 last = (seq, digest)
                 yield _event(row, self.path)

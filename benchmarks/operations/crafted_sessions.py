@@ -20,7 +20,6 @@ NAMES = [*COLUMNS.split(", "), "hash"]
 def rewritten(path: Path, change: Callable[[list[Row]], None]) -> Path:
     """The session file at this path after `change` has edited the rows of its log; its hashes fit."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         rows = [dict(zip(NAMES, row, strict=True)) for row in _read(connection)]
         change(rows)
         _replace(connection, rows)

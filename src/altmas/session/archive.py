@@ -67,10 +67,21 @@ def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) 
         here = path.resolve().parent
         moved = {role: _moved(value, home, here) for role, value in source.items()}
         source = moved if Path(moved["table"]).exists() else source
+    for value in source.values():
+        _refuse_devices(path, value)
     try:
         return pool_from_source(source)
     except FileError as cause:
         raise FileError(f"{path} needs the files of its pool: {cause}; or pass pool=... on opening") from cause
+
+
+def _refuse_devices(path: Path | None, value: Any) -> None:
+    """FileError on a pipe or a device, which a file could name to make the reader wait without end."""
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, str) and os.path.isabs(one):
+            place = Path(one)
+            if place.exists() and not (place.is_file() or place.is_dir()):
+                raise FileError(f"{path} names {one}, which is no file; nothing was read; pass pool=... on opening")
 
 
 def _moved(value: Any, home: str, here: Path) -> Any:
@@ -204,6 +215,7 @@ def _arrow(chunks: Iterable[bytes]) -> LazyItems:
     import pyarrow as pa
 
     table = pa.ipc.open_stream(pa.py_buffer(_column(chunks))).read_all()
+    table.validate(full=True)
     return LazyItems(table.column(0) if table.column_names == [ONE_COLUMN] else table)
 
 

@@ -39,7 +39,7 @@ class Journal:
     def __init__(self, store: LabelStore, pool: Pool, events: Iterable[Event]) -> None:
         self.store, self.lock = store, store.lock
         self._pool = pool
-        self._ledger = Ledger(pool)
+        self._ledger = Ledger(pool, store.path or "the session")
         self._ledger.feed(events)
         self._waiting: deque[Waiting] = deque()
         self._committed: int | None = None  # seq up to which the ledger has to be replayed: it ran ahead of the file
@@ -48,7 +48,7 @@ class Journal:
         """The ledger, with everything that other processes have written meanwhile."""
         with self.lock:
             if self._committed is not None:
-                replayed = Ledger(self._pool)
+                replayed = Ledger(self._pool, self._ledger.where)
                 replayed.feed(event for event in self.store.events() if event.seq <= self._committed)
                 self._ledger, self._committed = replayed, None
             self._ledger.feed(self.store.events(self._ledger.seq))

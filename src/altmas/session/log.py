@@ -7,11 +7,13 @@ A point whose votes are all "skip" or "unsure" counts as skipped. Taking an even
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from altmas.errors import NotASession
 from altmas.history import Batch, History
 from altmas.pool import Pool
 from altmas.session.arrays import pack
@@ -35,8 +37,8 @@ class Vote:
 class Ledger:
     """Everything that the events so far say; fed one event at a time."""
 
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
+    def __init__(self, pool: Pool, where: object = "the session") -> None:
+        self.pool, self.where = pool, where
         self.seq = 0
         self.digest = ""
         """Hash of the log up to here."""
@@ -55,9 +57,15 @@ class Ledger:
         self._history: History | None = None
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Apply events in order."""
+        """Apply events in order; NotASession names the first that does not fit what was before it."""
         for event in events:
-            self._apply(event)
+            try:
+                self._apply(event)
+            except Exception as cause:  # an event that altmas did not write can fail in any way
+                raise NotASession(
+                    f"{self.where} was changed or damaged: event {event.seq} ({event.kind}) does not fit the log "
+                    f"before it ({cause}); nothing was read"
+                ) from cause
 
     def history(self) -> History:
         """What methods see."""
@@ -111,13 +119,14 @@ class Ledger:
         elif event.kind == "undo":
             self._take_back(event)
         elif event.kind == "estimate":
-            self.estimates[event.body["labels"]] = event
+            self.estimates[_logged_at(event.body)] = event
         elif event.kind == "reveal":
             self.reveals += 1
         elif event.kind == "created":
             self.created_at = event.at
 
     def _draw(self, batch: Batch) -> None:
+        _check_rows(batch, len(self.pool))
         self.batches.append(batch)
         for row in batch.indices.tolist():
             self.drawn[row] = len(self.drawn)
@@ -126,6 +135,8 @@ class Ledger:
         self._history = None
 
     def _say(self, event: Event) -> None:
+        if (event.label is None) != (event.kind in ("skip", "unsure")):
+            raise ValueError("a label is missing, or too many")
         row = self.pool.index(event.point)
         before = self._of_point.setdefault(row, [])
         self.revisions += event.kind in VOTES and any(e.annotator == event.annotator for e in before if e.kind in VOTES)
@@ -134,7 +145,8 @@ class Ledger:
         self._settle(row)
 
     def _take_back(self, event: Event) -> None:
-        assert event.refers is not None
+        if event.refers not in self.standing:
+            raise ValueError(f"it takes back event {event.refers}, which does not stand")
         taken = self.standing.pop(event.refers)
         row = self.pool.index(taken.point)
         self._of_point[row].remove(taken)
@@ -178,6 +190,32 @@ def batch_of(event: Event) -> Batch:
     record = {name.removeprefix("record."): value for name, value in arrays.items() if name.startswith("record.")}
     body = event.body
     return Batch(arrays["indices"], arrays.get("probabilities"), record, body["info"], body["labels_before"])
+
+
+def _check_rows(batch: Batch, points: int) -> None:
+    """ValueError if a batch cannot have been drawn from that many points."""
+    rows, chances = batch.indices, batch.probabilities
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(np.unique(rows)) < len(rows):
+        raise ValueError("rows of the pool have to be different whole numbers")
+    if len(rows) and not 0 <= rows.min() <= rows.max() < points:
+        raise ValueError(f"a row is beyond the pool of {points} points")
+    if chances is not None and not (chances.shape == rows.shape and chances.dtype.kind == "f" and (chances > 0).all()):
+        raise ValueError("each row needs a probability above 0")
+    if not (isinstance(batch.labels_before, int) and isinstance(batch.info, dict)):
+        raise ValueError("labels_before or info is missing")
+
+
+def _logged_at(body: Mapping[str, Any]) -> int:
+    """The number of labels at which an estimate was logged; ValueError if it is no estimate."""
+    labels, estimates = body["labels"], body["estimates"]
+    numbers = ("value", "low", "high")
+    sound = isinstance(labels, int) and all(
+        isinstance(one["metric"], str) and all(isinstance(one[name], int | float | None) for name in numbers)
+        for one in estimates
+    )
+    if not sound:
+        raise ValueError("it holds no estimates")
+    return int(labels)
 
 
 def plain(value: object) -> object:

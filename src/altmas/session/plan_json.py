@@ -8,13 +8,14 @@ if whoever opens the file hands them over or says that the file is trusted.
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from altmas.errors import PlanError
+from altmas.errors import AltmasError, MethodError, PlanError
 from altmas.methods import METHODS, Method
 from altmas.metrics import Metric, MetricLike
 from altmas.metrics.callables import name_of
@@ -137,6 +138,22 @@ def method_from(plain: Mapping[str, Any], *, trust: bool) -> Method:
     if not isinstance(method, Method):
         raise PlanError(f"the session's method {name!r} lacks propose or estimate; pass it as method=...")
     return method
+
+
+@contextmanager
+def at_work(method: Method) -> Iterator[None]:
+    """Whatever a built-in method raises on a log as a sentence: the log may be none that altmas wrote."""
+    try:
+        yield
+    except AltmasError:
+        raise
+    except Exception as cause:
+        if type(method) not in METHODS.values():
+            raise
+        raise MethodError(
+            f"method {method.name!r} cannot go on from this log ({type(cause).__name__}: {cause}): the file was "
+            "changed by something else than altmas, or this is a fault of altmas; nothing was recorded"
+        ) from cause
 
 
 def _class_at(place: str, *, trust: bool) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from altmas.session.journal import Compose, Journal
 from altmas.session.log import Ledger, draw_entry
 from altmas.session.opinions import second_opinions
 from altmas.session.plan import Plan
+from altmas.session.plan_json import at_work
 from altmas.session.store import Entry
 from altmas.task import Task
 
@@ -122,7 +123,8 @@ class ReadyQueue:
 
     def _proposal(self, history: History, n: int) -> Batch:
         """What the method proposes, checked."""
-        batch = self.plan.method.propose(self.task, history, n)
+        with at_work(self.plan.method):
+            batch = self.plan.method.propose(self.task, history, n)
         rows = np.asarray(batch.indices, np.int64)
         if len(rows) > n or len(set(rows.tolist())) < len(rows) or not history.open[rows].all():
             raise MethodError(

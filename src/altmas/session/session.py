@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from altmas.errors import NotASession, PlanError, SessionError, StoreFailure
+from altmas.errors import AltmasError, NotASession, PlanError, SessionError, StoreFailure
 from altmas.estimates import Estimates
 from altmas.history import History
 from altmas.methods import DEFAULT_METHOD, Method
@@ -146,9 +146,14 @@ class Session:
             pool = pool if pool is not None else stored_pool(store, born["pool"])
             compare(path, pool, plan.fingerprint, born["pool"]["points"])
             return cls(store, plan, pool, events)
-        except BaseException:
+        except BaseException as cause:
             store.close()
-            raise
+            if isinstance(cause, AltmasError) or not isinstance(cause, Exception):
+                raise
+            raise NotASession(  # a plan that altmas did not write can fail in any way
+                f"{path} is damaged: its plan or pool is none that altmas writes ({type(cause).__name__}: {cause}); "
+                "nothing was read"
+            ) from cause
 
     @classmethod
     def _reopened(cls, path: Path, plan: Plan, pool: Pool) -> Self:

@@ -16,6 +16,7 @@ from altmas.history import History
 from altmas.session.log import VOTES, Ledger
 from altmas.session.opinions import disagreements, second_opinions
 from altmas.session.plan import Plan
+from altmas.session.plan_json import at_work
 from altmas.session.stopping import Decision, decide
 from altmas.suggest import listing, near
 from altmas.task import Task
@@ -81,7 +82,9 @@ class Snapshot:
 
     def estimate(self, by: str | None = None) -> Estimates:
         """Every metric from the labels of that moment; with `by`, every metric on each value of that slice."""
-        return self.plan.method.estimate(self.task if by is None else by_slice(self.task, by), self.history)
+        task = self.task if by is None else by_slice(self.task, by)
+        with at_work(self.plan.method):
+            return self.plan.method.estimate(task, self.history)
 
     def decision(self, estimates: Callable[[], Estimates] | None = None) -> Decision:
         """Whether to stop at that moment."""

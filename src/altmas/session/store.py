@@ -312,6 +312,7 @@ def _event(row: tuple[Any, ...], path: Path | None) -> Event:
     texts = [kind, at, body, *(one for one in (annotator, point, label) if one is not None)]
     try:
         content = json.loads(body)
+        datetime.fromisoformat(at)
         sound = (
             all(isinstance(one, str) for one in texts)
             and isinstance(content, dict)

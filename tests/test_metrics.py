@@ -1,5 +1,8 @@
 """Names of metrics: what each stands for, however classes and slices are called, and what is refused."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +10,9 @@ from hypothesis import strategies as st
 
 from altmas.errors import MetricError
 from altmas.metrics import Metric, MetricLike, metric_set, names, table_of, truth_values
+from altmas.metrics.about import ABOUT
 from altmas.metrics.formulas import accuracy, of_margins
+from altmas.metrics.names import PER_CLASS, WHOLE
 from altmas.pool import Pool
 
 POOL = Pool(
@@ -217,3 +222,33 @@ def test_true_values_are_those_of_the_points_that_a_metric_is_about():
     assert values["accuracy@site=B"] == pytest.approx(1 / 3)
     assert values["recall[cat]"] == pytest.approx(1 / 2)
     assert np.isnan(values["recall[eel]"])
+
+
+@pytest.mark.parametrize("kind", [*WHOLE, *PER_CLASS, "fbeta", "confusion", "cost"])
+def test_every_built_in_metric_says_what_it_is(kind):
+    assert kind in ABOUT and not ABOUT[kind].given
+
+
+def test_a_metric_that_nobody_knows_is_said_to_be_the_users():
+    metric = metric_set([lambda y_true, y_pred: 0.5], POOL)[0]
+    assert metric.meaning(POOL) == "a function given by the user" and not metric.lower_is_better
+
+
+@pytest.mark.parametrize("name", ["accuracy", "error", "precision[{0}]", "recall[{0}]", "specificity[{0}]", "npv[{0}]"])
+def test_a_proportion_is_what_it_counts_above_the_line_over_what_it_counts_below(name):
+    rng = np.random.default_rng(0)
+    c = len(POOL.classes)
+    table = rng.integers(1, 9, (c, c)).astype(float)
+    metric = metric_set([name.format(POOL.classes[1])], POOL)[0]
+    top, bottom = metric.about.proportion(metric.classes, *np.indices(table.shape))
+    assert metric.of_table(table) == pytest.approx(table[top].sum() / table[bottom].sum())
+
+
+def test_no_module_outside_metrics_asks_for_the_kind_of_a_metric():
+    source = Path(__file__).parent.parent / "src" / "altmas"
+    asking = [
+        str(path.relative_to(source))
+        for path in sorted(source.rglob("*.py"))
+        if re.search(r"\bmetric\w*\.kind\b", path.read_text()) and path.parent.name != "metrics"
+    ]
+    assert asking == ["methods/assured/__init__.py"]

@@ -30,8 +30,6 @@ from altmas.weighted import Sample, has_probabilities, sample_of, weighted_table
 if TYPE_CHECKING:
     from altmas.session import Session
 
-LOWER_IS_BETTER = ("error", "cost")
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -301,11 +299,6 @@ def _why_undefined(metric: Metric, drawn: int) -> str:
     return f"undefined: no label so far tells about {metric.name} of both models"
 
 
-def lower_is_better(metric: Metric) -> bool:
-    """Whether the smaller value is the better one: errors, costs and cells off the diagonal."""
-    return metric.kind in LOWER_IS_BETTER or (metric.kind == "confusion" and len(set(metric.classes)) == 2)
-
-
 def verdict_of(metric: Metric, low: float, high: float, *, exact: bool = False) -> str:
     """What the interval of second - first says about the second model."""
     if math.isnan(low):
@@ -313,9 +306,9 @@ def verdict_of(metric: Metric, low: float, high: float, *, exact: bool = False) 
     if exact and low == high == 0:
         return "equal"
     if low > 0:
-        return "worse" if lower_is_better(metric) else "better"
+        return "worse" if metric.lower_is_better else "better"
     if high < 0:
-        return "better" if lower_is_better(metric) else "worse"
+        return "better" if metric.lower_is_better else "worse"
     return "undecided"
 
 

@@ -201,7 +201,7 @@ def lacking(method: Method, pool: Pool) -> str:
 def unsupported(method: Method, metrics: Sequence[Metric]) -> str:
     """Why the method cannot estimate these metrics, in words; empty if it can."""
     needs = method.needs
-    other = [metric.name for metric in metrics if needs.metrics and metric.kind not in needs.metrics]
+    other = [metric.name for metric in metrics if needs.metrics and not metric.is_one_of(needs.metrics)]
     if other:
         return f"cannot estimate {listing(other, 5)} (it knows {', '.join(needs.metrics)})"
     classes = {metric.classes for metric in metrics}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from altmas.intervals import normal_quantile, wilson
 from altmas.metrics import Metric
@@ -64,7 +63,7 @@ def interval_of_sample(metric: Metric, sample: RandomSample, confidence: float) 
         return value, value, value, "every point is labelled: exact"
     if why := too_few_labels(metric, sample.drawn + sample.volunteered, sample.named):
         return value, np.nan, np.nan, why
-    if metric.kind in PROPORTIONS:
+    if metric.about.proportion is not None:
         low, high = _of_proportion(metric, sample, normal_quantile(confidence))
     else:
         low, high = _linearised(metric, value, sample, confidence)
@@ -79,40 +78,18 @@ def _why_undefined(metric: Metric, sample: RandomSample) -> str:
 
 # ---------------------------------------------------------------- proportions: Wilson (B2)
 
-PROPORTIONS = ("accuracy", "error", "precision", "recall", "specificity", "npv", "confusion")
-KNOWN_TRIALS = ("accuracy", "error", "precision", "npv", "confusion")
-"""Proportions whose number of trials in the pool is known from the predictions alone."""
-
-
-def cells_of(metric: Metric, n_classes: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(successes, trials), each (C, C): the cells of T that a proportion counts above and below the line."""
-    predicted, true = np.indices((n_classes, n_classes))
-    k = metric.classes[0] if metric.classes else 0
-    right, everything = predicted == true, np.ones((n_classes, n_classes), np.bool_)
-    if metric.kind == "accuracy":
-        return right, everything
-    if metric.kind == "error":
-        return ~right, everything
-    if metric.kind == "confusion":
-        return (predicted == k) & (true == metric.classes[1]), everything
-    if metric.kind == "precision":
-        return (predicted == k) & right, predicted == k
-    if metric.kind == "recall":
-        return (predicted == k) & right, true == k
-    negative = (predicted != k) & (true != k)
-    return negative, (true != k if metric.kind == "specificity" else predicted != k)
-
 
 def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[float, float]:
     """Wilson on the drawn trials with the finite-pool factor, joined with the volunteered ones, which are exact.
 
     Calibrated rows make each trial worth more: by as much as the linearised variance falls.
     """
-    successes, trials = cells_of(metric, len(sample.rows))
+    assert metric.about.proportion is not None
+    successes, trials = metric.about.proportion(metric.classes, *np.indices(sample.counts.shape))
     drawn = sample.table - sample.exact
     n, size = sample.counts[trials].sum(), drawn[trials].sum()
     share = drawn[successes].sum() / size if n else 0.5
-    if metric.kind in KNOWN_TRIALS:
+    if metric.about.trials_known:
         size = sample.rows[trials.any(1)].sum()
         unseen = 1 - n / size if size else 0.0
     elif n == 0:  # no drawn point tells how many trials there are: all of the rest could be, on either side

@@ -11,6 +11,6 @@ mean was too low by three quarters of its error, and 95 % intervals held in 42 t
 def too_few_labels(metric: Metric, labels: int, classes: int) -> str:
     """Why these labels give a mean over so many classes no interval; empty if they do, or if it is no such mean."""
     enough = LABELS_PER_CLASS * classes
-    if metric.kind not in MACRO or labels >= enough:
+    if not metric.about.over_classes or labels >= enough:
         return ""
     return f"no interval: {labels} labels for a mean over {classes} classes ({enough} would do)"

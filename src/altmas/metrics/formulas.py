@@ -7,17 +7,19 @@ axes and, by a complex step, its exact gradient. Differences such as N - s_k are
 so that they are exactly 0 when they should be, even if the cells are fractions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from altmas.errors import MetricError
+from altmas.metrics.about import ABOUT, GIVEN, About
 from altmas.pool import Pool
 from altmas.types import Array
 
+T = TypeVar("T")
 OfMargins = Callable[[Array, Array, Array], Array]
 OfClass = Callable[[int, Array, Array, Array], Array]
 
@@ -34,7 +36,7 @@ class Metric:
     gradient  (C, C) -> (C, C); dQ/dT[a, c], 0 where Q is undefined
     bounds    smallest and largest value the metric can take
     where     (slice name, value) that restricts it, or None for the whole pool
-    kind      the family, e.g. "recall", for methods with closed forms
+    kind      the family, e.g. "recall", for what is known of it (`about`) and for closed forms (`pick`)
     classes   codes of the classes in its name
     """
 
@@ -49,6 +51,29 @@ class Metric:
     def members(self, pool: Pool) -> NDArray[np.bool_] | None:
         """(N,) which points the metric is about, or None for all of them."""
         return None if self.where is None else pool.slices[self.where[0]] == self.where[1]
+
+    @property
+    def about(self) -> About:
+        """What there is to say about it besides its value."""
+        return ABOUT.get(self.kind, GIVEN)
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a smaller value is the better one: errors, costs, and confusions of two different classes."""
+        return self.about.lower_is_better and (len(self.classes) < 2 or len(set(self.classes)) == 2)
+
+    def meaning(self, pool: Pool) -> str:
+        """What it is, in words."""
+        said = self.about.meaning.format(*(pool.classes[code] for code in self.classes))
+        return said if self.where is None else f"{said}, where {self.where[0]} is {self.where[1]}"
+
+    def pick(self, by_kind: Mapping[str, T]) -> T | None:
+        """What a table of closed forms by kind holds for it; None where the general way has to do."""
+        return by_kind.get(self.kind)
+
+    def is_one_of(self, kinds: Container[str]) -> bool:
+        """Whether it is of one of these kinds."""
+        return self.kind in kinds
 
 
 # ---------------------------------------------------------------- values from margins, (0.1)-(0.9)

@@ -24,7 +24,7 @@ from altmas.metrics import Metric
 from altmas.metrics.formulas import confusion
 from altmas.report.assumptions import assumptions_of
 from altmas.report.sensitivity import sensitivity
-from altmas.report.words import meaning, verdict_of
+from altmas.report.words import verdict_of
 from altmas.session.snapshot import Status
 from altmas.task import Task
 from altmas.weighted import has_probabilities, sample_of, weighted_interval
@@ -107,7 +107,7 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
         apart = one.value < alarm[1] or one.value > alarm[2]
         rows.append(
             asdict(one)
-            | {"meaning": meaning(metric, session.pool), "verdict": asdict(verdict_of(one, metric, session.plan))}
+            | {"meaning": metric.meaning(session.pool), "verdict": asdict(verdict_of(one, metric, session.plan))}
             | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
             | {"gain": gain, "bounds": list(metric.bounds)}
             | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}

@@ -3,38 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from altmas.compare import lower_is_better
 from altmas.estimates import Estimate
 from altmas.metrics import Metric
-from altmas.pool import Pool
 from altmas.session.plan import Plan
-
-MEANINGS = {
-    "accuracy": "share of the points on which the model is right",
-    "error": "share of the points on which the model is wrong",
-    "balanced_accuracy": "mean over the classes of the share of each that the model finds",
-    "macro_precision": "mean precision over the classes that are predicted",
-    "macro_recall": "mean recall over the classes that occur",
-    "macro_f1": "mean F1 over the classes",
-    "kappa": "agreement of model and labels beyond chance (1 is perfect, 0 is chance)",
-    "mcc": "correlation of predictions and labels (1 is perfect, 0 is chance)",
-    "precision": "of the points called {0}, the share that truly are",
-    "recall": "of the points that truly are {0}, the share the model finds",
-    "specificity": "of the points that are not {0}, the share the model does not call so",
-    "npv": "of the points not called {0}, the share that truly are not",
-    "f1": "harmonic mean of precision and recall of {0}",
-    "fbeta": "weighted harmonic mean of precision and recall of {0}",
-    "jaccard": "of the points that are {0} or called so, the share that are both",
-    "confusion": "share of all points that are called {0} and truly are {1}",
-    "cost": "mean cost of a point",
-}
-
-
-def meaning(metric: Metric, pool: Pool) -> str:
-    """What the metric is, in words."""
-    words = MEANINGS.get(metric.kind, "a function given by the user")
-    said = words.format(*(pool.classes[code] for code in metric.classes))
-    return said if metric.where is None else f"{said}, where {metric.where[0]} is {metric.where[1]}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +47,7 @@ def _plainly(one: Estimate) -> Verdict:
 def _against(threshold: float, one: Estimate, metric: Metric) -> Verdict:
     wanted = f"{threshold:g}"
     bounds = f"{number(one.value)}, interval {number(one.low)} to {number(one.high)}"
-    above, below = ("bad", "good") if lower_is_better(metric) else ("good", "bad")
+    above, below = ("bad", "good") if metric.lower_is_better else ("good", "bad")
     if one.low >= threshold:
         return Verdict(f"{one.metric} is at least {wanted} ({bounds}).", above, f"≥ {wanted} shown")
     if one.high < threshold:

@@ -139,15 +139,16 @@ def candidate_values(metric: Metric, tables: Floats, predictions: Array, labels:
     n_classes = tables.shape[-1]
     total = np.zeros((len(predictions), n_classes))
     draws = evaluations = 0
+    known = metric.pick(VALUES)
     for table, label in zip(tables, labels, strict=True):
-        if metric.kind == "callable" and draws >= 3 and evaluations > EVALUATIONS:
+        if metric.about.given and draws >= 3 and evaluations > EVALUATIONS:
             break
         cells = predictions * n_classes + label
         present = np.zeros(n_classes**2, np.bool_)
         present[cells] = True
         a, b = np.divmod(np.flatnonzero(present), n_classes)
-        if metric.kind in VALUES:
-            values = VALUES[metric.kind](moved(table, a, b))
+        if known is not None:
+            values = known(moved(table, a, b))
         else:
             values = values_from_tables(metric, table, a, b)
         total += values[np.cumsum(present)[cells] - 1]
@@ -233,24 +234,47 @@ def believe(
 
 def classes_asked(metrics: Sequence[Metric]) -> tuple[int, ...]:
     """The classes whose IB(P[:, i, k]) the closed forms of these metrics need: the last one in the metric's name."""
-    return tuple(sorted({metric.classes[-1] for metric in metrics if metric.classes and metric.kind != "precision"}))
+    asked = (metric for metric in metrics if metric.classes and metric.pick(FORMS) is not _of_precision)
+    return tuple(sorted({metric.classes[-1] for metric in asked}))
 
 
 def closed_form(metric: Metric, belief: Belief, tables: Floats) -> Floats | None:
     """(N,) I_k(i) where the groups are known beforehand (A.7.4), or None where they are not."""
-    a, kind, none = belief.predictions, metric.kind, np.float64(0)
-    if kind in ("accuracy", "error", "macro_precision"):
-        return belief.information.of_prediction
-    if kind == "precision":
-        return np.where(a == metric.classes[0], belief.information.of_prediction, none)
-    if kind == "npv":  # a label at a point predicted k leaves it as it is
-        return np.where(a != metric.classes[0], belief.of_class(metric.classes[0]), none)
-    if kind == "confusion":
-        return np.where(a == metric.classes[0], belief.of_class(metric.classes[1]), none)
-    if kind in MOVES:
+    if (form := metric.pick(FORMS)) is not None:
+        return form(metric, belief)
+    if (moves := metric.pick(MOVES)) is not None:
         k = metric.classes[0]
-        return np.where(MOVES[kind](k, a, belief.labels, tables), belief.of_class(k), none)
+        moving = moves(k, belief.predictions, belief.labels, tables)
+        return np.where(moving, belief.of_class(k), np.float64(0))
     return None
+
+
+def _of_prediction(metric: Metric, belief: Belief) -> Floats:
+    return belief.information.of_prediction
+
+
+def _of_precision(metric: Metric, belief: Belief) -> Floats:
+    return np.where(belief.predictions == metric.classes[0], belief.information.of_prediction, np.float64(0))
+
+
+def _of_npv(metric: Metric, belief: Belief) -> Floats:
+    """A label at a point predicted k leaves it as it is."""
+    return np.where(belief.predictions != metric.classes[0], belief.of_class(metric.classes[0]), np.float64(0))
+
+
+def _of_confusion(metric: Metric, belief: Belief) -> Floats:
+    return np.where(belief.predictions == metric.classes[0], belief.of_class(metric.classes[1]), np.float64(0))
+
+
+FORMS: dict[str, Callable[[Metric, Belief], Floats]] = {
+    "accuracy": _of_prediction,
+    "error": _of_prediction,
+    "macro_precision": _of_prediction,
+    "precision": _of_precision,
+    "npv": _of_npv,
+    "confusion": _of_confusion,
+}
+"""Metrics whose groups depend on the prediction alone, by kind."""
 
 
 def recall_moves(k: int, a: Array, labels: Array, tables: Floats) -> Array:
@@ -294,13 +318,22 @@ def groups_of(metric: Metric, belief: Belief, tables: Floats, rows: Array) -> ND
     Above 30 classes a metric of unknown structure is taken to tell all labels apart, which makes it BALD.
     """
     n_classes, a = tables.shape[-1], belief.predictions[rows]
-    if metric.kind == "cost":
-        one_cell = np.zeros((n_classes, n_classes))
-        one_cell[0, 0] = 1.0  # at a table of one point the gradient is the cost matrix up to a constant
-        return groups_by_value(metric.gradient(one_cell) / tables[0].sum())[a]
-    if metric.kind not in VALUES and n_classes > MOST_CLASSES:
+    if (fixed := metric.pick(FIXED_GROUPS)) is not None:
+        return fixed(metric, tables)[a]
+    if metric.pick(VALUES) is None and n_classes > MOST_CLASSES:
         return None
     return groups_by_value(candidate_values(metric, tables, a, belief.labels[:, rows]))
+
+
+def _groups_of_costs(metric: Metric, tables: Floats) -> NDArray[np.int64]:
+    """(C, C) groups of equal cost: at a table of one point the gradient is the cost matrix up to a constant."""
+    one_cell = np.zeros(tables.shape[1:])
+    one_cell[0, 0] = 1.0
+    return groups_by_value(metric.gradient(one_cell) / tables[0].sum())
+
+
+FIXED_GROUPS: dict[str, Callable[[Metric, Floats], NDArray[np.int64]]] = {"cost": _groups_of_costs}
+"""Metrics whose groups are the same at every table, by kind."""
 
 
 def metric_information(metric: Metric, belief: Belief, open_: Array) -> Floats:

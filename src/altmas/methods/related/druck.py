@@ -26,7 +26,6 @@ from altmas.task import Task
 from altmas.types import Array
 
 PROPOSE = 13
-CLASS_KINDS = ("precision", "recall", "f1", "fbeta", "jaccard", "specificity", "npv")
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ class Druck:
 
     def _strata(self, task: Task) -> tuple[NDArray[np.int64], Array]:
         """(strata, expectation), each (N,): (C21)."""
-        classes = {metric.classes for metric in task.metrics if metric.kind in CLASS_KINDS}
-        if len(classes) != 1 or any(metric.kind not in CLASS_KINDS for metric in task.metrics):
+        classes = {metric.classes for metric in task.metrics if len(metric.classes) == 1}
+        if len(classes) != 1 or any(len(metric.classes) != 1 for metric in task.metrics):
             expected = confidence_of(task.pool)
             return merged(root_frequency(expected, self.strata), 2), expected
         k = next(iter(classes))[0]

@@ -109,8 +109,8 @@ def fall_of(table: Array, k: int, alpha: float, hidden: float) -> float:
 def alpha_of(metric: Metric, task: Task) -> float:
     """The alpha of F_alpha (0.4): 1 precision, 0 recall, 1 / (1 + beta^2) for fbeta."""
     fixed = {"precision": 1.0, "recall": 0.0, "f1": 0.5}
-    if metric.kind in fixed:
-        return fixed[metric.kind]
+    if (known := metric.pick(fixed)) is not None:
+        return known
     # F_beta = t / (alpha r + (1 - alpha) s); at t = 1, r = 1, s = 2 that is 1 / (2 - alpha).
     k, n_classes = metric.classes[0], len(task.pool.classes)
     table = np.zeros((n_classes, n_classes))

@@ -128,7 +128,7 @@ class Answers:
 
 def questions(metric: Metric, n_classes: int) -> tuple[int, ...]:
     """The questions that a metric needs answered."""
-    if metric.kind in ("accuracy", "error"):
+    if metric.about.right_or_wrong:
         return (RIGHT,)
     return (metric.classes[-1],) if metric.classes else tuple(range(n_classes))
 

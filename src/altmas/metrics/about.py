@@ -1,0 +1,105 @@
+"""What there is to say about a metric besides its value: in words, and what methods and reports need to know of it.
+
+One table by kind. A metric without a row, such as a function of the user's, is treated as one about which nothing is
+known: no method or report has to be changed for a new one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from altmas.types import Array
+
+Proportion = Callable[[tuple[int, ...], Array, Array], tuple[Array, Array]]
+"""(classes, predicted, true) -> (counted above the line, counted below it), each true or false for every point."""
+
+
+@dataclass(frozen=True)
+class About:
+    """One row of the table.
+
+    meaning          in words; {0} and {1} stand for the classes in the metric's name
+    lower_is_better  whether a smaller value is the better one
+    over_classes     whether it is a mean over classes
+    right_or_wrong   whether it looks at nothing but whether the model is right
+    proportion       what a share of points counts; None for any other metric
+    trials_known     whether the predictions alone tell how many points stand below the line
+    given            whether it is a function of the user's
+    """
+
+    meaning: str
+    lower_is_better: bool = False
+    over_classes: bool = False
+    right_or_wrong: bool = False
+    proportion: Proportion | None = None
+    trials_known: bool = False
+    given: bool = False
+
+
+def _accuracy(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
+    return a == c, a == a
+
+
+def _error(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
+    return a != c, a == a
+
+
+def _precision(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
+    return (a == classes[0]) & (c == classes[0]), a == classes[0]
+
+
+def _recall(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
+    return (a == classes[0]) & (c == classes[0]), c == classes[0]
+
+
+def _specificity(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
+    return (a != classes[0]) & (c != classes[0]), c != classes[0]
+
+
+def _npv(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
+    return (a != classes[0]) & (c != classes[0]), a != classes[0]
+
+
+def _confusion(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
+    return (a == classes[0]) & (c == classes[1]), a == a
+
+
+ABOUT = {
+    "accuracy": About(
+        "share of the points on which the model is right",
+        right_or_wrong=True,
+        proportion=_accuracy,
+        trials_known=True,
+    ),
+    "error": About(
+        "share of the points on which the model is wrong",
+        lower_is_better=True,
+        right_or_wrong=True,
+        proportion=_error,
+        trials_known=True,
+    ),
+    "balanced_accuracy": About("mean over the classes of the share of each that the model finds", over_classes=True),
+    "macro_precision": About("mean precision over the classes that are predicted", over_classes=True),
+    "macro_recall": About("mean recall over the classes that occur", over_classes=True),
+    "macro_f1": About("mean F1 over the classes", over_classes=True),
+    "kappa": About("agreement of model and labels beyond chance (1 is perfect, 0 is chance)"),
+    "mcc": About("correlation of predictions and labels (1 is perfect, 0 is chance)"),
+    "precision": About("of the points called {0}, the share that truly are", proportion=_precision, trials_known=True),
+    "recall": About("of the points that truly are {0}, the share the model finds", proportion=_recall),
+    "specificity": About(
+        "of the points that are not {0}, the share the model does not call so", proportion=_specificity
+    ),
+    "npv": About("of the points not called {0}, the share that truly are not", proportion=_npv, trials_known=True),
+    "f1": About("harmonic mean of precision and recall of {0}"),
+    "fbeta": About("weighted harmonic mean of precision and recall of {0}"),
+    "jaccard": About("of the points that are {0} or called so, the share that are both"),
+    "confusion": About(
+        "share of all points that are called {0} and truly are {1}",
+        lower_is_better=True,  # of two different classes; a cell of the diagonal counts right answers
+        proportion=_confusion,
+        trials_known=True,
+    ),
+    "cost": About("mean cost of a point", lower_is_better=True),
+}
+"""What is known of each built-in metric, by kind."""
+
+GIVEN = About("a function given by the user", given=True)

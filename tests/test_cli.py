@@ -380,7 +380,7 @@ def test_start_loads_nothing_heavy(tmp_path, arguments):
     make_session(tmp_path)
     code = (
         "import sys, atexit\n"
-        "heavy = ('jax', 'sklearn', 'scipy', 'plotly', 'fastapi', 'optax')\n"
+        "heavy = ('jax', 'sklearn', 'scipy', 'fastapi', 'optax')\n"
         "atexit.register(lambda: print('LOADED', [m for m in heavy if m in sys.modules]))\n"
         "from altmas.cli import main\n"
         "main()\n"

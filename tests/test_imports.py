@@ -19,6 +19,7 @@ ORDER = (
     "types",
     "guarantee",
     "extras",
+    "svg",
     "suggest",
     "compute",
     "progress",

@@ -96,6 +96,7 @@ def test_a_cell_that_was_interrupted_leaves_nothing_behind_that_counts(small, mo
     assert len(read(cell)) == 3
 
 
+@pytest.mark.paper
 def test_methods_start_from_the_same_labels_and_read_every_metric_set(small, monkeypatch):
     first: dict[str, Any] = {}
     real = paper.label_until
@@ -113,6 +114,7 @@ def test_methods_start_from_the_same_labels_and_read_every_metric_set(small, mon
     assert {row["aim"] for row in rows} == set(paper.AIMS)
 
 
+@pytest.mark.paper
 def test_one_step_costs_one_round(small, monkeypatch):
     from altmas.methods import rounds
 
@@ -127,6 +129,7 @@ def test_one_step_costs_one_round(small, monkeypatch):
         assert 0 < record["single"] <= 1 and 0 < record["surrogate"] <= 1
 
 
+@pytest.mark.paper
 def test_the_surrogate_is_judged_as_the_network_sees_the_labelled_points(small):
     """Not by the labels that are pinned: an untrained network is bad even where labels are known."""
     method, (named, pool) = AltMas(preset="paper", epochs=1, max_steps=1, draws=4), paper.world("mnist-99")
@@ -166,6 +169,7 @@ def found(small, tmp_path):
     return reading
 
 
+@pytest.mark.paper
 def test_a_figure_from_half_the_cells_says_so(found, tmp_path):
     half = found(2)
     for draw in (draw_errors, draw_surrogates):
@@ -179,6 +183,7 @@ def test_a_figure_from_half_the_cells_says_so(found, tmp_path):
     assert "is complete: 4 of 4 cells" in paper_page.run_table(whole)
 
 
+@pytest.mark.paper
 def test_rows_hold_mean_and_standard_error_over_repeats(found):
     whole = found(4)
     runs = [read(Cell("mnist-99", "21-metrics", "altmas", repeat)) for repeat in (0, 1)]
@@ -190,6 +195,7 @@ def test_rows_hold_mean_and_standard_error_over_repeats(found):
     assert overall["surrogate"] == pytest.approx(np.mean([[at["surrogate"] for at in run] for run in runs]), rel=1e-3)
 
 
+@pytest.mark.paper
 def test_rounds_are_counted_by_their_pseudo_labels(found):
     whole = found(4)
     runs = [read(Cell("mnist-99", "21-metrics", "altmas", repeat)) for repeat in (0, 1)]

@@ -153,8 +153,9 @@ def test_the_plot_is_one_file_that_needs_nothing_else(landscape, tmp_path):
     pool, labels = labelled_pool()
     altmas.tune(pool, labels, guided_trials=2, plot=tmp_path / "tuning.html", progress=False)
     page = (tmp_path / "tuning.html").read_text(encoding="utf-8")
-    assert 'src="http' not in page and "href=" not in page.split("<script", 1)[0]
-    for words in ("learning rate", "epochs", "dropout", "trial 7 (guided)", "Plotly.newPlot"):
+    assert "src=" not in page and "href=" not in page and "<script" not in page and len(page) < 30_000
+    assert page.count("<svg") == page.count("</desc>") == 4 and page.count("<title>trial ") == 4 * 7
+    for words in ("learning rate", "epochs", "dropout", "trial 7: ", 'class="best"'):
         assert words in page
 
 

@@ -17,7 +17,7 @@ from altmas.extras import EXTRAS, missing
 
 PACKAGES = (
     "altmas numpy scipy scikit-learn narwhals pyarrow joblib threadpoolctl typer rich fastapi starlette pydantic "
-    "uvicorn jinja2 plotly"
+    "uvicorn jinja2"
 ).split()
 LITTLE = 500 * 2**20
 """Bytes of free disk below which a warning is due."""

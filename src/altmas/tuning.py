@@ -9,7 +9,6 @@ Methods do the same by themselves with `tune=True`: when the first labels are to
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from altmas.pool import Pool
 from altmas.pool.features import Features
 from altmas.progress import progress_bar
 from altmas.simulate import Journal
+from altmas.svg import STYLE, THEME, dots
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,8 @@ class Tuning:
 
     def plot(self, path: str | Path, *, force: bool = False) -> Path:
         """One HTML file that needs nothing else: the loss over the trials and over each option."""
-        from plotly.io import to_html
-
         place = Path(path)
-        page = to_html(figure(self), include_plotlyjs=True, full_html=True, validate=False)
-        titled = page.replace("<head>", "<head><title>altmas: tuning</title>", 1)
-        write_whole(place, titled.encode(), force=force)
+        write_whole(place, page_of(self).encode(), force=force)
         return place
 
     def __str__(self) -> str:
@@ -149,44 +145,44 @@ def _settings(pool: Pool, rows: Any, codes: Any, wanted: Any, random_trials: int
 
 NAMES = {"learning_rate": "learning rate", "epochs": "epochs", "dropout": "dropout"}
 
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>altmas: tuning</title>
+<style>
+{theme}
+body {{ background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 24px; }}
+.panels {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(290px, 1fr)); gap: 18px; max-width: 960px; }}
+{style}
+</style></head><body>
+<h1>Held-out loss of each trial</h1>
+<p>Grey: random trials; blue: guided ones; red line: the best so far. Best: {best}.</p>
+<div class="panels">{charts}</div>
+</body></html>
+"""
 
-def figure(tuning: Tuning) -> dict[str, Any]:
-    """A plotly figure: top left the loss over the trials with the best so far, then the loss over each option."""
-    values, numbers = [one.info() for one in tuning.trials], list(range(1, len(tuning.trials) + 1))
+
+def page_of(tuning: Tuning) -> str:
+    """A page of charts: the loss over the trials with the best so far, then over each option."""
+    values = [one.info() for one in tuning.trials]
     losses = [one["loss"] for one in values]
-    kinds = ["random" if number <= tuning.random else "guided" for number in numbers]
-    texts = [
-        escape(f"trial {number} ({kind}): " + ", ".join(f"{NAMES[name]} {one[name]:.3g}" for name in NAMES))
-        for number, kind, one in zip(numbers, kinds, values, strict=True)
+    lowest = np.minimum.accumulate(losses).tolist()
+    numbers = [float(number) for number in range(1, len(losses) + 1)]
+    kinds = ["other" if number <= tuning.random else "plain" for number in numbers]
+    words = [
+        f"trial {number:.0f}: {_words(one)}, loss {one['loss']:.4f}"
+        for number, one in zip(numbers, values, strict=True)
     ]
-    colours = ["#9a9a9a" if kind == "random" else "#1f77b4" for kind in kinds]
 
-    def dots(x: list[Any], place: str) -> dict[str, Any]:
-        return {
-            "type": "scatter",
-            "mode": "markers",
-            "x": x,
-            "y": losses,
-            "text": texts,
-            "marker": {"color": colours, "size": 9},
-            "hovertemplate": "%{text}<br>loss %{y:.4f}<extra></extra>",
-            "xaxis": f"x{place}",
-            "yaxis": f"y{place}",
-            "showlegend": False,
-        }
+    def points(across: list[float]) -> list[tuple[float, float, str, str]]:
+        return list(zip(across, losses, kinds, words, strict=True))
 
-    best = {"type": "scatter", "mode": "lines", "line": {"shape": "hv", "color": "#d62728"}, "showlegend": False}
-    data = [dots(numbers, ""), best | {"x": numbers, "y": np.minimum.accumulate(losses).tolist()}]
-    layout: dict[str, Any] = {
-        "title": {"text": "Held-out loss of each trial (grey: random, blue: guided, red: best so far)"},
-        "xaxis": {"title": {"text": "trial"}, "domain": [0, 0.45], "anchor": "y"},
-        "yaxis": {"title": {"text": "loss"}, "domain": [0.58, 1], "anchor": "x"},
-        "height": 760,
-    }
-    corners = ((0.55, 0.58), (0, 0), (0.55, 0))
-    for place, (name, (left, bottom)) in enumerate(zip(NAMES, corners, strict=True), 2):
-        data.append(dots([one[name] for one in values], str(place)))
-        across = {"title": {"text": NAMES[name]}, "type": "log", "domain": [left, left + 0.45], "anchor": f"y{place}"}
-        layout[f"xaxis{place}"] = across
-        layout[f"yaxis{place}"] = {"title": {"text": "loss"}, "domain": [bottom, bottom + 0.42], "anchor": f"x{place}"}
-    return {"data": data, "layout": layout}
+    best = list(zip(numbers, lowest, strict=True))
+    charts = [dots("chart-trials", "loss over the trials", points(numbers), across="trial", best=best)]
+    for option, name in NAMES.items():
+        across = [one[option] for one in values]
+        charts.append(dots(f"chart-{option}", f"loss over {name}", points(across), across=name, log=True))
+    return PAGE.format(theme=THEME, style=STYLE, best=_words(tuning.best.info()), charts="\n".join(charts))
+
+
+def _words(info: dict[str, float]) -> str:
+    return ", ".join(f"{name} {info[option]:.3g}" for option, name in NAMES.items())

@@ -7,7 +7,7 @@ import math
 import platform
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from altmas.errors import MethodError, MetricError
+from altmas.compare import lower_is_better
 from altmas.estimates import FLOOR, Estimate, Estimates
 from altmas.frames import plain
 from altmas.history import History
 from altmas.methods.assured.diagnostics import ALARM
 from altmas.metrics import Metric
-from altmas.metrics.formulas import confusion
 from altmas.report.assumptions import assumptions_of
+from altmas.report.classes import MANY, OF_CLASS, classes_of, confusions_of, matrix_of
+from altmas.report.headline import headline_of
 from altmas.report.sensitivity import sensitivity
 from altmas.report.words import verdict_of
 from altmas.session.snapshot import Status
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 Plain = dict[str, Any]
 
-MOST_CLASSES = 12
-"""Classes up to which the confusion matrix is shown whole; beyond, the most predicted ones."""
 MOST_METRICS = 6
 """Metrics whose path, slices and sensitivity are shown."""
 MOST_SLICES = 20
@@ -48,7 +47,7 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
     """Everything the report says about a session as it stands now."""
     estimates = session.estimate()  # first: it is written down, and the hash below should name that too
     history, status = session.history, session.status()
-    matrix = _confusion(session, history)
+    matrix = matrix_of(session, history)
     content = {
         "title": session.path.stem if session.path is not None else "Evaluation",
         "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -64,7 +63,9 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
         "method": session.method.name,
         "metrics": _metrics(session, history, estimates),
         "path": _path(session, history, estimates),
+        "classes": classes_of(session, history),
         "confusion": matrix,
+        "confusions": confusions_of(session, history),
         "slices": _slices(session, history),
         "choice": _choice(history),
         "people": _people(session, status),
@@ -74,7 +75,8 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
     }
     if items:
         content["labelled_items"] = _items(session, history)
-    return plain(content)  # type: ignore[no-any-return]
+    told: Plain = plain(content)
+    return told | {"headline": headline_of(told)}
 
 
 def _pool(session: "Session") -> Plain:
@@ -109,7 +111,8 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
             asdict(one)
             | {"meaning": metric.meaning(session.pool), "verdict": asdict(verdict_of(one, metric, session.plan))}
             | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
-            | {"gain": gain, "bounds": list(metric.bounds)}
+            | {"gain": gain, "bounds": list(metric.bounds), "lower_is_better": lower_is_better(metric)}
+            | {"kind": metric.kind, "where": metric.where}
             | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}
         )
     return rows
@@ -142,10 +145,15 @@ def _path(session: "Session", history: History, estimates: Estimates) -> list[Pl
 
 
 def leading(session: "Session") -> tuple[Metric, ...]:
-    """The metrics with a threshold or target first, then the others; as many as are shown in detail."""
-    plan = session.plan
-    ranked = sorted(session.task.metrics, key=lambda one: one.name not in {**plan.thresholds, **plan.targets})
-    return tuple(ranked[:MOST_METRICS])
+    """The metrics with a threshold or target first, then the others; as many as are shown in detail.
+
+    Where they are many, those of single classes come last and only if there are no others.
+    """
+    aims, metrics = {**session.plan.thresholds, **session.plan.targets}, session.task.metrics
+    if len(metrics) > MANY:
+        others = [one for one in metrics if one.name in aims or one.kind not in OF_CLASS or one.where is not None]
+        metrics = tuple(others) or metrics
+    return tuple(sorted(metrics, key=lambda one: one.name not in aims)[:MOST_METRICS])
 
 
 def label_counts(now: int, points: int = PATH_POINTS) -> list[int]:
@@ -157,30 +165,6 @@ def label_counts(now: int, points: int = PATH_POINTS) -> list[int]:
 
 
 # ---------------------------------------------------------------- tables
-
-
-def _confusion(session: "Session", history: History) -> Plain:
-    """Estimated number of points in each cell, predicted by true, with intervals; what is left out is said."""
-    pool, task = session.pool, session.task
-    counts = np.bincount(pool.predictions, minlength=len(pool.classes))
-    shown = sorted(np.argsort(-counts, kind="stable")[:MOST_CLASSES].tolist())
-    cells = [(a, c) for a in shown for c in shown]
-    classes = [str(name) for name in pool.classes]
-    metrics = tuple(confusion(f"confusion[{classes[a]},{classes[c]}]", a, c, len(classes)) for a, c in cells)
-    note = ""
-    if len(shown) < len(classes):
-        note = f"the {len(shown)} most predicted of {len(classes)} classes are shown"
-    try:
-        found: Sequence[Estimate] = session.method.estimate(replace(task, metrics=metrics, targets=()), history)
-    except (MethodError, MetricError) as cause:
-        return {"classes": [], "cells": [], "note": f"this method does not estimate single cells: {cause}"}
-    rows = [
-        {"predicted": a, "true": c}
-        | {key: getattr(one, key) * len(pool) for key in ("value", "low", "high")}
-        | {"share_of_row": one.value * len(pool) / counts[a] if counts[a] else math.nan}
-        for (a, c), one in zip(cells, found, strict=True)
-    ]
-    return {"classes": [classes[code] for code in shown], "codes": shown, "cells": rows, "note": note}
 
 
 def _table(session: "Session", matrix: Plain) -> Any:
@@ -292,7 +276,7 @@ def _items(session: "Session", history: History) -> list[Plain]:
 
 # ---------------------------------------------------------------- reproducibility
 
-PACKAGES = ("altmas", "numpy", "scipy", "scikit-learn", "jax", "pyarrow", "plotly")
+PACKAGES = ("altmas", "numpy", "scipy", "scikit-learn", "jax", "pyarrow")
 
 
 def _reproducibility(session: "Session", status: Status) -> Plain:

@@ -1,198 +1,110 @@
-"""Figures of a report as plotly figures in plain values.
+"""Charts of a report, from its content."""
 
-Colours are names such as "$accent": the page puts in those of its light, dark or printed theme. Texts are escaped,
-because plotly reads a few tags inside them.
-"""
-
-from collections.abc import Sequence
-from html import escape
 from typing import Any
+
+from markupsafe import Markup
+
+from altmas.report.classes import MANY, OF_CLASS
+from altmas.svg import Interval, Step, intervals, path, shares
 
 Plain = dict[str, Any]
 
-FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-TONES = {"good": "$good", "bad": "$bad", "open": "$open", "plain": "$accent"}
+MOST_ROWS = 12
+"""Metrics in the chart of estimates."""
+KINDS = {
+    "uniform": ("drawn uniformly at random", "k0"),
+    "tilted": ("drawn where they tell more, with known chances", "k1"),
+    "no probability": ("picked without chance", "k2"),
+    "volunteered": ("labelled without being asked for", "k3"),
+}
+"""How points came to be labelled: what is said of it, and its colour."""
 
 
-def figures_of(content: Plain) -> dict[str, Plain]:
-    """{name: figure} of everything there is something to draw for."""
-    found = {"forest": forest(content["metrics"])}
-    thresholds = {one["metric"]: one["threshold"] for one in content["metrics"]}
+def charts_of(content: Plain) -> dict[str, Markup]:
+    """{name: chart} of everything there is something to draw for."""
+    found = {"estimates": estimates(content), "choice": choice(content["choice"])}
     for number, name in enumerate(dict.fromkeys(row["metric"] for row in content["path"])):
-        rows = [row for row in content["path"] if row["metric"] == name]
-        found[f"path-{number}"] = path(rows, thresholds.get(name))
-    return {name: figure for name, figure in found.items() if figure is not None}
+        found[f"path-{number}"] = over_labels(name, number, content)
+    for number, one in enumerate(content["slices"]):
+        found[f"slice-{number}"] = over_slices(one, number, content)
+    return {name: chart for name, chart in found.items() if chart is not None}
 
 
-def forest(metrics: Sequence[Plain]) -> Plain | None:
-    """Estimate and interval of each metric, one below the other; the cross-check hollow, thresholds as ticks."""
-    rows = [one for one in metrics if one["value"] is not None]
-    if not rows:
-        return None
-    names = [label(one["metric"]) for one in rows]
-    places = list(range(len(rows)))
-    traces: list[Plain] = []
-    for tone in TONES:
-        mine = [place for place in places if rows[place]["verdict"]["tone"] == tone]
-        if mine:
-            traces.append(_intervals(rows, mine, names, TONES[tone]))
-    checks = [place for place in places if rows[place]["check"]["value"] is not None]
-    if checks:
-        traces.append(_checks(rows, checks))
-    marks = [place for place in places if rows[place]["threshold"] is not None]
-    if marks:
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "threshold",
-                "x": [rows[place]["threshold"] for place in marks],
-                "y": marks,
-                "marker": {"symbol": "line-ns", "size": 22, "line": {"width": 2.5, "color": "$ink"}},
-                "hovertemplate": "threshold %{x:.3f}<extra></extra>",
-            }
+def listed_metrics(metrics: list[Plain]) -> list[Plain]:
+    """The metrics of the table of estimates: all, or where they are many those that the table of classes has not."""
+    if len(metrics) <= MANY:
+        return metrics
+    return [one for one in metrics if wanted(one) or one["kind"] not in OF_CLASS or one["where"] is not None]
+
+
+def estimates(content: Plain) -> Markup | None:
+    """The metrics that something was wanted of first, then the others."""
+    rows = [one for one in listed_metrics(content["metrics"]) if one["value"] is not None]
+    chosen = sorted(rows, key=lambda one: not wanted(one))[:MOST_ROWS]
+    drawn = [
+        Interval(
+            one["metric"],
+            one["value"],
+            one["low"],
+            one["high"],
+            one["verdict"]["tone"] if wanted(one) else "plain",
+            _check(one["check"]),
+            one["threshold"],
         )
-    layout = _layout(70 + 44 * len(rows))
-    layout["yaxis"] |= {"tickvals": places, "ticktext": names, "range": [len(rows) - 0.4, -0.6], "showgrid": False}
-    layout["yaxis"]["tickfont"] = {"color": "$ink", "size": 13}
-    layout["xaxis"] |= {"tickformat": ".2~f"}
-    layout["showlegend"] = bool(checks or marks)
-    layout["legend"] = {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"}
-    return {"data": traces, "layout": layout}
+        for one in chosen
+    ]
+    return intervals("chart-estimates", "Estimates with their intervals", drawn, _within(chosen)) if drawn else None
 
 
-def _intervals(rows: Sequence[Plain], mine: Sequence[int], names: Sequence[str], colour: str) -> Plain:
-    chosen = [rows[place] for place in mine]
-    up = [(one["high"] - one["value"]) if one["high"] is not None else 0 for one in chosen]
-    down = [(one["value"] - one["low"]) if one["low"] is not None else 0 for one in chosen]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "showlegend": False,
-        "x": [one["value"] for one in chosen],
-        "y": list(mine),
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": up,
-            "arrayminus": down,
-            "thickness": 3,
-            "width": 0,
-            "color": colour,
-        },
-        "marker": {"size": 11, "color": colour},
-        "customdata": [[names[place], bounds_text(rows[place])] for place in mine],
-        "hovertemplate": "<b>%{customdata[0]}</b><br>%{x:.4f} %{customdata[1]}<extra></extra>",
-    }
+def wanted(one: Plain) -> bool:
+    """Whether a metric has a threshold or a target."""
+    return one["threshold"] is not None or one["target"] is not None
 
 
-def _checks(rows: Sequence[Plain], places: Sequence[int]) -> Plain:
-    checks = [rows[place]["check"] for place in places]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "cross-check: weighted labels alone",
-        "x": [one["value"] for one in checks],
-        "y": [place + 0.28 for place in places],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [(one["high"] - one["value"]) if one["high"] is not None else 0 for one in checks],
-            "arrayminus": [(one["value"] - one["low"]) if one["low"] is not None else 0 for one in checks],
-            "thickness": 1.2,
-            "width": 0,
-            "color": "$muted",
-        },
-        "marker": {"size": 7, "color": "$paper", "line": {"width": 1.5, "color": "$muted"}},
-        "customdata": [[bounds_text(one)] for one in checks],
-        "hovertemplate": "cross-check %{x:.4f} %{customdata[0]}<extra></extra>",
-    }
+def _check(check: Plain) -> tuple[float, float | None, float | None] | None:
+    return None if check["value"] is None else (check["value"], check["low"], check["high"])
 
 
-def path(rows: Sequence[Plain], threshold: float | None) -> Plain:
-    """The estimates of one metric over the number of labels, with their intervals."""
-    points = [row for row in rows if row["value"] is not None]
-    layout = _layout(230)
-    layout["showlegend"] = False
-    layout["margin"] = {"l": 8, "r": 8, "t": 34, "b": 30}
-    layout["title"] = {
-        "text": f"<b>{label(rows[0]['metric'], 34)}</b>",
-        "font": {"size": 14, "color": "$ink"},
-        "x": 0.02,
-        "y": 0.97,
-        "yanchor": "top",
-    }
-    layout["xaxis"] |= {"rangemode": "tozero", "title": _small_title("labels")}
-    layout["yaxis"] |= {"tickformat": ".2~f"}
-    if threshold is not None:
-        line = {"color": "$ink", "width": 1.2, "dash": "dot"}
-        across = {"xref": "x domain", "yref": "y", "x0": 0, "x1": 1, "y0": threshold, "y1": threshold}
-        layout["shapes"] = [{"type": "line", "line": line, **across}]
-    return {"data": _band_and_line(points), "layout": layout}
+def _within(rows: list[Plain]) -> tuple[float, float] | None:
+    """The ends that no metric can pass, where all have the same."""
+    ends = {tuple(one["bounds"]) for one in rows}
+    return ends.pop() if len(ends) == 1 and None not in next(iter(ends)) else None
 
 
-def _small_title(text: str) -> Plain:
-    return {"text": text, "standoff": 4, "font": {"size": 12, "color": "$muted"}}
+def over_labels(name: str, number: int, content: Plain) -> Markup | None:
+    """The estimates of one metric over the number of labels."""
+    steps = [
+        Step(row["labels"], row["value"], row["low"], row["high"])
+        for row in content["path"]
+        if row["metric"] == name and row["value"] is not None
+    ]
+    (one,) = [metric for metric in content["metrics"] if metric["metric"] == name]
+    if not steps:
+        return None
+    return path(f"chart-path-{number}", name, steps, across="labels", limit=one["threshold"], within=_within([one]))
 
 
-def _band_and_line(points: Sequence[Plain]) -> list[Plain]:
-    labels, values = [row["labels"] for row in points], [row["value"] for row in points]
-    banded = [row for row in points if row["low"] is not None]
-    round_trip = [row["labels"] for row in banded] + [row["labels"] for row in reversed(banded)]
-    edge = [row["high"] for row in banded] + [row["low"] for row in reversed(banded)]
-    band = {
-        "type": "scatter",
-        "x": round_trip,
-        "y": edge,
-        "fill": "toself",
-        "fillcolor": "$band",
-        "line": {"width": 0},
-        "mode": "lines",
-        "hoverinfo": "skip",
-    }
-    line = {
-        "type": "scatter",
-        "x": labels,
-        "y": values,
-        "mode": "lines+markers",
-        "line": {"color": "$accent", "width": 2},
-        "marker": {"size": 5, "color": "$accent"},
-        "customdata": [[bounds_text(row)] for row in points],
-        "hovertemplate": "%{x} labels: %{y:.4f} %{customdata[0]}<extra></extra>",
-    }
-    return [band, line] if banded else [line]
+def over_slices(slice_: Plain, number: int, content: Plain) -> Markup | None:
+    """The first metric on each value of a slice that has enough labels, against the whole pool."""
+    if not slice_["metrics"]:
+        return None
+    name = slice_["metrics"][0]
+    (whole,) = [metric for metric in content["metrics"] if metric["metric"] == name]
+    drawn = [
+        Interval(row["value"], cell["value"], cell["low"], cell["high"], limit=whole["value"], limit_name="whole pool")
+        for row in slice_["rows"]
+        for cell in row["metrics"][:1]
+        if not cell["insufficient"] and cell["value"] is not None
+    ]
+    title = f"{name} by {slice_['name']}"
+    return intervals(f"chart-slice-{number}", title, drawn, _within([whole])) if drawn else None
 
 
-def _layout(height: int) -> Plain:
-    return {
-        "height": height,
-        "margin": {"l": 10, "r": 16, "t": 34, "b": 34},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 13, "color": "$ink"},
-        "hoverlabel": {"bgcolor": "$paper", "bordercolor": "$line", "font": {"color": "$ink"}},
-        "xaxis": _axis(),
-        "yaxis": _axis(),
-        "dragmode": False,
-    }
-
-
-def _axis() -> Plain:
-    return {
-        "gridcolor": "$line",
-        "zeroline": False,
-        "linecolor": "$line",
-        "automargin": True,
-        "fixedrange": True,
-        "tickfont": {"color": "$muted", "size": 12},
-    }
-
-
-def label(text: str, most: int = 42) -> str:
-    """A name as plotly shows it: escaped, and not longer than the plot."""
-    return escape(text if len(text) <= most else text[: most - 1] + "…")
-
-
-def bounds_text(row: Plain) -> str:
-    """ "[0.912, 0.947]", or nothing without an interval."""
-    return "" if row["low"] is None else f"[{row['low']:.4f}, {row['high']:.4f}]"
+def choice(found: Plain) -> Markup | None:
+    """Shares of the labels by how their points were chosen."""
+    parts = [
+        (f"{found['kinds'][kind]:,} {words}", found["kinds"][kind], colour)
+        for kind, (words, colour) in KINDS.items()
+        if found["kinds"].get(kind)
+    ]
+    return shares("chart-choice", "Labels by how their points were chosen", parts) if parts else None

@@ -1,4 +1,4 @@
-"""A report's content as one HTML file that needs nothing else: style, script and plotly are inside it."""
+"""A report's content as one HTML file that needs nothing else: style, charts and a small script are inside it."""
 
 import base64
 import json
@@ -8,27 +8,27 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from altmas.report.figures import figures_of
+from altmas.report.figures import KINDS, charts_of, listed_metrics, wanted
 from altmas.report.words import number, percent, plural
+from altmas.svg import STYLE, THEME, cell
 
 Plain = dict[str, Any]
 
 
 def page(content: Plain, pictures: dict[str, tuple[bytes, str]] | None = None) -> str:
     """The whole page; `pictures` are the images of items, {"row.part": (content, media type)}."""
-    from plotly.offline import get_plotlyjs
-
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             c=content,
-            figures=script_json(figures_of(content)),
-            style=_asset("report.css"),
+            charts=charts_of(content),
+            listed=listed_metrics(content["metrics"]),
+            kinds=KINDS,
+            style=Markup(f"{THEME}\n{STYLE}\n") + _asset("report.css"),
             script=_asset("report.js"),
-            plotly=Markup(get_plotlyjs()),
             pictures={name: data_address(*picture) for name, picture in (pictures or {}).items()},
         )
     )
@@ -37,12 +37,6 @@ def page(content: Plain, pictures: dict[str, tuple[bytes, str]] | None = None) -
 def fragment(content: Plain) -> str:
     """What a notebook shows: the verdicts and the estimates, without figures."""
     return _environment().get_template("fragment.html.j2").render(c=content)
-
-
-def script_json(value: Any) -> Markup:
-    """JSON that can stand inside a script element whatever texts it holds."""
-    written = json.dumps(value, ensure_ascii=True, allow_nan=False)
-    return Markup(written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def data_address(content: bytes, kind: str) -> str:
@@ -57,13 +51,21 @@ def _environment() -> Environment:
     )
     made.filters |= {
         "number": lambda value: "–" if value is None else number(value),
+        "two": lambda value: "–" if value is None else f"{value:.2f}",
+        "breaks": lambda text: Markup(escape(text).replace("_", Markup("_<wbr>"))),
+        "whole": lambda text: text.replace("–", "\u2060–\u2060").replace(" %", "\u00a0%"),
         "count": lambda value: "–" if value is None else f"{value:,.0f}",
-        "percent": lambda value: "–" if value is None else percent(value),
+        "percent": lambda value: "–" if value is None else percent(value).replace(" %", "\u00a0%"),
         "duration": duration,
         "date": lambda text: str(text).replace("T", " ")[:16] if text else "–",
         "times": lambda value: "–" if value is None else f"{value:.2f} ×",
     }
-    made.globals |= {"plural": plural, "json": lambda value: json.dumps(value, indent=1, ensure_ascii=False)}
+    made.tests["wanted"] = wanted
+    made.globals |= {
+        "plural": plural,
+        "bar": cell,
+        "json": lambda value: json.dumps(value, indent=1, ensure_ascii=False),
+    }
     return made
 
 

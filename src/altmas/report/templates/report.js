@@ -1,29 +1,47 @@
 (function () {
   "use strict";
-  const figures = JSON.parse(document.getElementById("figures").textContent);
-
-  // Colours are names ("$accent"); the page's style says what they are in this theme.
-  function themed(value, style) {
-    if (typeof value === "string") return value[0] === "$" ? style.getPropertyValue("--" + value.slice(1)).trim() : value;
-    if (Array.isArray(value)) return value.map((one) => themed(one, style));
-    if (value && typeof value === "object")
-      return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, themed(one, style)]));
-    return value;
-  }
-
-  function draw() {
-    const style = getComputedStyle(document.documentElement);
-    for (const [name, figure] of Object.entries(figures)) {
-      const place = document.getElementById("figure-" + name);
-      const layout = themed(figure.layout, style);
-      Plotly.react(place, themed(figure.data, style), layout, { displayModeBar: false, responsive: true });
+  // The report reads without this: it only adds searching and sorting to the table of classes.
+  const table = document.querySelector("table.sortable");
+  if (!table) return;
+  const body = table.tBodies[0], rows = [...body.rows];
+  const input = document.querySelector("[data-search]"), found = document.querySelector("[data-found]");
+  const plain = (text) => text.toLowerCase().replace(/_/g, " ");
+  input.closest("[hidden]").hidden = false;
+  input.addEventListener("input", () => {
+    const words = plain(input.value).split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const row of rows) {
+      const name = plain(row.cells[0].textContent);
+      row.hidden = !words.every((word) => name.includes(word));
+      shown += !row.hidden;
     }
-  }
-
-  draw();
-  const resized = new ResizeObserver((all) => all.forEach((one) => Plotly.Plots.resize(one.target)));
-  Object.keys(figures).forEach((name) => resized.observe(document.getElementById("figure-" + name)));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  window.addEventListener("beforeprint", draw);
-  window.addEventListener("afterprint", draw);
+    found.textContent = words.length ? shown + " of " + rows.length : "";
+  });
+  const value = (row, column) => {
+    const cell = row.cells[column];
+    if (column === 0) return cell.textContent;
+    return cell.dataset.v === "" ? null : Number(cell.dataset.v);
+  };
+  const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b);
+  [...table.tHead.rows[0].cells].slice(0, 6).forEach((head, column) => {
+    // Not a <button>: browsers leave those out where a printed table repeats its head.
+    const button = document.createElement("span");
+    button.tabIndex = 0;
+    button.setAttribute("role", "button");
+    button.textContent = head.textContent;
+    head.textContent = "";
+    head.append(button);
+    button.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); button.click(); }
+    });
+    button.addEventListener("click", () => {
+      const up = head.getAttribute("aria-sort") !== "ascending";
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const known = rows.filter((row) => value(row, column) !== null);
+      const unknown = rows.filter((row) => value(row, column) === null);
+      known.sort((a, b) => (up ? 1 : -1) * compare(value(a, column), value(b, column)));
+      body.append(...known, ...unknown);
+    });
+  });
 })();

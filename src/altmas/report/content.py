@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from altmas.compare import lower_is_better
 from altmas.estimates import FLOOR, Estimate, Estimates
 from altmas.frames import plain
 from altmas.history import History
@@ -111,7 +110,7 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
             asdict(one)
             | {"meaning": metric.meaning(session.pool), "verdict": asdict(verdict_of(one, metric, session.plan))}
             | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
-            | {"gain": gain, "bounds": list(metric.bounds), "lower_is_better": lower_is_better(metric)}
+            | {"gain": gain, "bounds": list(metric.bounds), "lower_is_better": metric.lower_is_better}
             | {"kind": metric.kind, "where": metric.where}
             | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}
         )

@@ -1,5 +1,6 @@
 """Files that accidents and strangers make: one sentence, exit code 2, nothing recorded, and never another value."""
 
+import csv
 import json
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import altmas
 from altmas.errors import AltmasError, FileError, PoolError, UnknownPoint
 from altmas.pool.files import read_matrix
+from benchmarks.operations import mutated_files
 from cli_world import make_session, run, start
 
 ROWS = [{"id": f"c{n}", "said": "ab"[n % 2], "x": n / 10, "text": f"text {n}"} for n in range(6)]
@@ -358,3 +360,33 @@ def test_compare_without_ids_notices_another_order(labelled):
     assert ran.code == 2 and "another order" in ran.err and "--id study_id" in ran.err
     without = [row.split(",", 1)[1] for row in rows]
     assert compare(session, folder, without).code == 0  # no ids in the file: the order is all there is
+
+
+# ---------------------------------------------------------------- the benchmark
+
+
+def test_some_files_of_the_benchmark_are_refused_or_read_as_they_are(tmp_path):
+    bench = mutated_files.Bench(tmp_path)
+    found = [bench.outcome(number) for number in range(44)]
+    assert {outcome for _, outcome, _ in found} == {"refused", "read"}, found
+    assert {name for name, _, _ in found} == set(mutated_files.FORMATS)
+
+
+def test_the_benchmark_would_notice(tmp_path, monkeypatch):
+    """A reader that fails without a sentence, and one that gives another value."""
+    bench = mutated_files.Bench(tmp_path)
+    number = list(mutated_files.FORMATS).index("npy features")
+    monkeypatch.setattr(mutated_files, "mutated", lambda content, rng: content)
+    assert bench.outcome(number)[1] == "read"
+    monkeypatch.setattr("altmas.pool.tables.read_matrix", lambda path: read_matrix(path) + 1)
+    assert bench.outcome(number)[1] == "changed"
+    monkeypatch.setattr("altmas.pool.tables.read_matrix", lambda path: 1 / 0)
+    assert bench.outcome(number)[1] == "traceback"
+
+
+def test_the_page_states_what_the_benchmark_found():
+    with mutated_files.RESULTS.open(encoding="utf-8") as file:
+        whole = list(csv.DictReader(file))[-1]
+    assert int(whole["files"]) == 10_000 and [whole[name] for name in mutated_files.OUTCOMES[2:]] == ["0"] * 4
+    page = (mutated_files.RESULTS.parents[2] / "docs" / "files.md").read_text("utf-8")
+    assert f"{int(whole['refused']):,} were refused" in page and f"{int(whole['read']):,} were still proper" in page

@@ -24,6 +24,7 @@ ORDER = (
     "compute",
     "progress",
     "frames",
+    "memo",
     "outputs",
     "items",
     "pool",

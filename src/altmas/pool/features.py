@@ -6,7 +6,6 @@ Nothing is copied up front, so a memory-mapped pool never has to fit into memory
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +51,8 @@ class Features:
         """The features of a pool; its mean and sd are computed once."""
         if pool.features is None:
             raise ValueError("the pool has no features; methods.check refuses such a pool before this is reached")
-        if pool not in _moments:
-            _moments[pool] = moments(pool.features)
-        return cls(pool.features, *_moments[pool])
+        features = pool.features
+        return cls(features, *pool.memo.get("moments of the features", (), lambda: moments(features)))
 
     def with_predictions(self, predictions: NDArray[np.int64], n_classes: int) -> "Features":
         """The same with the model's prediction appended one-hot (docs/equations.md A.9, item 15)."""
@@ -100,6 +98,3 @@ def moments(raw: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]
         mean += (own - mean) * count / (start + count)
     spread = np.sqrt(squares / n)
     return mean, np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread)  # no more than rounding
-
-
-_moments: WeakKeyDictionary[Pool, tuple[NDArray[np.float64], NDArray[np.float64]]] = WeakKeyDictionary()

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from altmas.errors import AltmasError, PoolError, UnknownLabel, UnknownPoint
 from altmas.items.lazy import items_of
+from altmas.memo import Memo
 from altmas.pool.naming import (
     Name,
     as_whole,
@@ -78,6 +79,8 @@ class Pool:
         if self.items is not None and len(self.items) != len(names):
             raise PoolError(f"items has {len(self.items)} entries, predictions has {len(names)}; one item per point")
         _refuse_half_characters(self.items)
+        self.memo = Memo()
+        """What methods computed from this pool and would otherwise compute again."""
         self.source: dict[str, Any] | None = None
         """How to read this pool again (set by `from_table` for files), or None for one that lives in memory."""
 

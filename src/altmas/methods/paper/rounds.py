@@ -3,12 +3,10 @@
 Asking and estimating at the same labels share the round: the last one of each pool is remembered while the pool lives.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from math import nan
 from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,7 +20,6 @@ from altmas.methods.paper.posterior import Posterior, mean_over_draws
 from altmas.methods.paper.surrogates import SURROGATES, Surrogate, Training, surrogate_named
 from altmas.methods.paper.surrogates.tuning import Tuned, tuned
 from altmas.metrics import Metric, table_of
-from altmas.pool import Pool
 from altmas.pool.features import Features
 from altmas.suggest import near
 from altmas.task import Task
@@ -94,7 +91,8 @@ class Round:
     info: dict[str, Any]
 
 
-_last: WeakKeyDictionary[Pool, tuple[Hashable, Round]] = WeakKeyDictionary()
+TUNINGS_KEPT = 16
+"""Tunings of one pool that are kept: one for each doubling of the labels, for a few methods."""
 _one_at_a_time = Lock()
 """A round uses the whole machine: whoever asks for the same one meanwhile waits for it instead of making it twice."""
 
@@ -103,10 +101,7 @@ def round_at(task: Task, history: History, settings: Settings) -> Round:
     """The round at these labels; computed once for asking and estimating, whatever was drawn meanwhile."""
     key = (settings, task.seed, task.metrics, tuple(history.labels.items()))
     with _one_at_a_time:
-        found = _last.get(task.pool)
-        if found is None or found[0] != key:
-            found = _last[task.pool] = key, _round(task, history, settings)
-    return found[1]
+        return task.pool.memo.get("round", key, lambda: _round(task, history, settings))
 
 
 def _round(task: Task, history: History, settings: Settings) -> Round:
@@ -138,9 +133,6 @@ def _round(task: Task, history: History, settings: Settings) -> Round:
     return Round(belief, pseudo, info | {"draws": draws.count, "training": training})
 
 
-_tuned: WeakKeyDictionary[Pool, dict[Hashable, Tuned]] = WeakKeyDictionary()
-
-
 def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings, dict[str, Any]]:
     """The settings as tuned on the first labels of the log, at the last time their number had doubled (A.4)."""
     first = initial_labels(settings.initial, len(task.pool), len(task.pool.classes))
@@ -149,12 +141,13 @@ def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings
     count = first * 2 ** int(np.log2(len(history.labels) / first))
     rows, codes = history.labelled[:count], history.codes[:count]
     key = (settings, task.seed, rows.tobytes(), codes.tobytes())
-    known = _tuned.setdefault(task.pool, {})
-    if key not in known:
+
+    def tune() -> Tuned:
         rng, n_classes = np.random.default_rng([task.seed, TUNE, count]), len(task.pool.classes)
         x = Features.of(task.pool).subset(rows)
-        known[key] = tuned(x, codes, n_classes, settings.training, settings.draws, rng)
-    found = known[key]
+        return tuned(x, codes, n_classes, settings.training, settings.draws, rng)
+
+    found = task.pool.memo.get("tuned networks", key, tune, keep=TUNINGS_KEPT)
     chosen = replace(settings, dropout=found.dropout, training=found.training)
     return chosen, {"tuned": found.info() | {"labels": count}}
 

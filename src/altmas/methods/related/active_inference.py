@@ -96,7 +96,7 @@ def expected_error(task: Task, belief: Belief) -> Array:
                 squares += np.maximum(square - mean**2, 0.0) / spread
         return np.asarray(np.sqrt(squares))
 
-    return remembered(belief, ("error", task.metrics), total)
+    return remembered(task.pool, belief, ("error", task.metrics), total)
 
 
 def water_filled(sizes: Array, n: int) -> Array:

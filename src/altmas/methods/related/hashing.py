@@ -4,8 +4,6 @@ bit_k(i) = 1{ w_k . z_i > 0 };  the r bits of a point are the number of its buck
 the next plane makes the spread of correctness inside the buckets it leaves as small as it can.
 """
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,17 +18,13 @@ SHARPER = (1.0, 3.0, 10.0)
 """tau: soft bits become hard in these steps."""
 PENALTY = 1e-2
 
-_inputs: WeakKeyDictionary[Pool, Array] = WeakKeyDictionary()
-
 
 def hash_inputs(pool: Pool) -> Array:
     """(N, d) z: standardised features (or a random projection), one-hot prediction, score of it, and 1.
 
     Computed at most once while the pool lives.
     """
-    if pool not in _inputs:
-        _inputs[pool] = _hash_inputs(pool)
-    return _inputs[pool]
+    return pool.memo.get("hash inputs", (), lambda: _hash_inputs(pool))
 
 
 def _hash_inputs(pool: Pool) -> Array:

@@ -4,9 +4,8 @@ The surrogate is the cross-fitted belief learned from the labels so far. It is f
 doubled, from the first labels told, so that the guess in force at any batch can be had again from the history.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
 PILOT = 40
 """Labels before the first surrogate is fitted; until then there is no guess, and draws are uniform."""
 
-_scores: WeakKeyDictionary[Pool, Belief] = WeakKeyDictionary()
-_imitated: WeakKeyDictionary[Pool, Array] = WeakKeyDictionary()
-_fitted: WeakKeyDictionary[Pool, dict[Any, Belief]] = WeakKeyDictionary()
-_made: dict[Any, tuple[Belief, Array]] = {}
 REMEMBERED = 8
 """Beliefs and arrays that are kept for the next batch."""
 
@@ -49,26 +44,27 @@ def stage(labels: int) -> int:
 
 def score_belief(pool: Pool) -> Belief:
     """The scores as a belief; the same object while the pool lives."""
-    if pool not in _scores:
-        assert pool.scores is not None
-        points = np.arange(len(pool))
-        agree = np.clip(pool.scores[points, pool.predictions], 0.0, 1.0)
-        rivals = without_own(pool.scores.copy(), pool.predictions)
-        _scores[pool] = Belief(pool.predictions, agree, rivals, points, {"scores": 1.0})
-    return _scores[pool]
+    return pool.memo.get("scores as a belief", (), lambda: _score_belief(pool))
+
+
+def _score_belief(pool: Pool) -> Belief:
+    assert pool.scores is not None
+    points = np.arange(len(pool))
+    agree = np.clip(pool.scores[points, pool.predictions], 0.0, 1.0)
+    rivals = without_own(pool.scores.copy(), pool.predictions)
+    return Belief(pool.predictions, agree, rivals, points, {"scores": 1.0})
 
 
 def learned(task: "Task", history: History, seen: int) -> Belief:
     """The belief from the first `seen` labels, each point answered for by labels outside its fold."""
     rows, codes = history.labelled[:seen], history.codes[:seen]
     key = (task.seed, rows.tobytes(), codes.tobytes())
-    remembered = _fitted.setdefault(task.pool, {})
-    if key not in remembered:
+
+    def fit() -> Belief:
         folds = folds_of(len(task.pool), task.seed)
-        while len(remembered) >= REMEMBERED:
-            remembered.pop(next(iter(remembered)))
-        remembered[key] = belief_of(task.pool, describe(task.pool), rows, codes, np.ones(len(rows)), folds)
-    return remembered[key]
+        return belief_of(task.pool, describe(task.pool), rows, codes, np.ones(len(rows)), folds)
+
+    return task.pool.memo.get("learned belief", key, fit, keep=REMEMBERED)
 
 
 def class_scores(pool: Pool) -> Array:
@@ -78,13 +74,15 @@ def class_scores(pool: Pool) -> Array:
     """
     if pool.scores is not None:
         return pool.scores
-    if pool not in _imitated:
-        seen = describe(pool)
-        assert seen.doubt is not None
-        view = seen.rivals[0] * seen.doubt[:, None]
-        view[np.arange(len(pool)), pool.predictions] = 1 - seen.doubt
-        _imitated[pool] = view
-    return _imitated[pool]
+    return pool.memo.get("imitated scores", (), lambda: _imitated_scores(pool))
+
+
+def _imitated_scores(pool: Pool) -> Array:
+    seen = describe(pool)
+    assert seen.doubt is not None
+    view = seen.rivals[0] * seen.doubt[:, None]
+    view[np.arange(len(pool)), pool.predictions] = 1 - seen.doubt
+    return np.asarray(view)
 
 
 def confidence_of(pool: Pool) -> Array:
@@ -94,16 +92,10 @@ def confidence_of(pool: Pool) -> Array:
     return np.asarray(class_scores(pool)[np.arange(len(pool)), pool.predictions])
 
 
-def remembered(belief: Belief, key: Any, make: Callable[[], Array]) -> Array:
-    """What `make` gives for a belief, computed once while it is among the last ones asked for."""
-    place = (id(belief), key)
-    owner, made = _made.get(place, (None, None))
-    if owner is not belief or made is None:
-        made = make()
-        for old in list(_made)[: len(_made) - REMEMBERED + 1]:
-            _made.pop(old, None)
-        _made[place] = belief, made
-    return made
+def remembered(pool: Pool, belief: Belief, key: Hashable, make: Callable[[], Array]) -> Array:
+    """What `make` gives for a belief about a pool, computed once while it is among the last ones asked for."""
+    # The belief is kept with what was made of it, so its id belongs to no other one meanwhile.
+    return pool.memo.get("made of a belief", (id(belief), key), lambda: (belief, make()), keep=REMEMBERED)[1]
 
 
 def phi_moments(metric: Metric, belief: Belief, members: Array | None) -> tuple[Array, Array, float]:

@@ -59,7 +59,7 @@ def optimal_chances(task: Task, history: History) -> Array:
         squares = [phi_moments(metric, belief, metric.members(task.pool))[1] for metric in task.metrics]
         return np.asarray(np.sqrt(np.maximum(sum(squares), 0.0)))
 
-    return remembered(belief, ("optimum", task.metrics), total)
+    return remembered(task.pool, belief, ("optimum", task.metrics), total)
 
 
 # ---------------------------------------------------------------- closed forms

@@ -1,9 +1,7 @@
 """Semisupervised performance evaluation: few labels and the distribution of all scores (C.7)."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -133,19 +131,13 @@ def questions(metric: Metric, n_classes: int) -> tuple[int, ...]:
     return (metric.classes[-1],) if metric.classes else tuple(range(n_classes))
 
 
-_fitted: WeakKeyDictionary[Pool, dict[Hashable, Answers]] = WeakKeyDictionary()
 REMEMBERED = 64
 
 
 def answers_to(options: Spe, task: Task, history: History, key: int) -> Answers:
     """The fitted mixture for one question; remembered while the pool lives, as asking twice gives the same."""
     moment = (options, task.seed, key, tuple(history.labels.items()))
-    remembered = _fitted.setdefault(task.pool, {})
-    if moment not in remembered:
-        while len(remembered) >= REMEMBERED:
-            remembered.pop(next(iter(remembered)))
-        remembered[moment] = _answers(options, task, history, key)
-    return remembered[moment]
+    return task.pool.memo.get("spe", moment, lambda: _answers(options, task, history, key), keep=REMEMBERED)
 
 
 def _answers(options: Spe, task: Task, history: History, key: int) -> Answers:

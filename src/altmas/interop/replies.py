@@ -161,9 +161,9 @@ def news_in(replies: Iterable[Reply], session: "Session") -> tuple[list[Reply], 
 
     Raises UnknownPoint, UnknownLabel or FileError on the first reply that cannot stand, naming its row.
     """
-    pool, known = session.pool, standing(session)
+    pool, known, earlier = session.pool, standing(session), replaced(session)
     news: list[Reply] = []
-    seen: dict[tuple[str, str | None, bool], Reply] = {}
+    seen: dict[tuple[str, str | None, bool], tuple[Reply, str | None]] = {}
     counts = dict.fromkeys(("labels", "revisions", "skips", "rulings", "unchanged"), 0)
     for one in replies:
         point = str(pool.ids[row_of(one.id, pool, one.where)])
@@ -172,11 +172,13 @@ def news_in(replies: Iterable[Reply], session: "Session") -> tuple[list[Reply], 
             label = str(pool.classes[pool.code(one.label, where=f"{one.where}, point {point!r}: ")])
         key = (point, one.annotator, one.kind == "adjudication")
         if key in seen:
-            _refuse_second(seen[key], one, point)
+            first, same = seen[key]
+            _refuse_second(first, one, point, same=(first.kind, same) == (one.kind, label))
             continue
-        seen[key] = one
+        seen[key] = one, label
         before = known.get(key)
-        if before is not None and (before["kind"], before["label"]) == (one.kind, label):
+        stands = before is not None and (before["kind"], before["label"]) == (one.kind, label)
+        if stands or (*key, one.kind, label, one.created_at) in earlier:
             counts["unchanged"] += 1
             continue
         counts[_counted(one.kind, revision=before is not None)] += 1
@@ -197,9 +199,9 @@ def _refuse_rulings_without_votes(news: Iterable[Reply], voted: set[str], pool: 
             raise FileError(f"{one.where}: an adjudication of a point that nobody labelled; nothing was recorded")
 
 
-def _refuse_second(first: Reply, second: Reply, point: str) -> None:
+def _refuse_second(first: Reply, second: Reply, point: str, *, same: bool) -> None:
     """The same answer twice is one answer; two different ones by the same person are refused."""
-    if (first.kind, first.label) != (second.kind, second.label):
+    if not same:
         who = f"by {second.annotator!r}" if second.annotator else "by the same annotator"
         said = [one.kind if one.label is None else repr(one.label) for one in (first, second)]
         raise FileError(
@@ -240,6 +242,23 @@ def standing(session: "Session") -> dict[tuple[str, str | None, bool], dict[str,
     return found
 
 
+def replaced(session: "Session") -> set[tuple[Any, ...]]:
+    """(point, annotator, adjudicated, kind, label, when it was made) of answers that the same person revised later."""
+    events = list(session.events())
+    undone = {event["refers"] for event in events if event["kind"] == "undo"}
+    stands = {event["seq"] for event in standing(session).values()}
+    kept = undone | stands
+    return {
+        (one["point"], one["annotator"], one["kind"] == "adjudication", one["kind"], one["label"], _made_at(one))
+        for one in events
+        if one["kind"] in KINDS and one["seq"] not in kept
+    }
+
+
+def _made_at(event: Mapping[str, Any]) -> str:
+    return str(event["body"].get("made_at") or event["at"])
+
+
 def labelled_rows(session: "Session") -> Sequence[dict[str, Any]]:
     """Every answer that holds now as a row of a plain file, in the order first given."""
     pool, rows = session.pool, []
@@ -252,7 +271,7 @@ def labelled_rows(session: "Session") -> Sequence[dict[str, Any]]:
                 "label": event["label"],
                 "annotator": annotator,
                 "seconds": event["seconds"],
-                "created_at": body.get("made_at") or event["at"],
+                "created_at": _made_at(event),
                 "kind": event["kind"],
                 "reason": body.get("reason") or body.get("note") or None,
             }

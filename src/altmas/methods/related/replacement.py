@@ -57,8 +57,25 @@ def replayed_draws(history: History) -> tuple[Array, Array]:
     """(rows, chances), each (m,): every draw with a known label, repeats included, in drawing order."""
     rows = np.concatenate([np.zeros(0, np.int64), *(batch.record["sequence"] for batch in history.batches)])
     chances = np.concatenate([np.zeros(0), *(batch.record["chances"] for batch in history.batches)])
-    told = history.known[rows] >= 0
-    return rows[told], chances[told]
+    end = _answered(history, rows)
+    told = history.known[rows[:end]] >= 0
+    return rows[:end][told], chances[:end][told]
+
+
+def _answered(history: History, rows: Array) -> int:
+    """How many draws count: those up to the first point without an answer, less the repeats just before it.
+
+    Repeats of labelled points on the way to a point that still waits would let an estimate move by being asked alone.
+    """
+    answered = history.known >= 0
+    answered[list(history.skipped)] = True
+    waiting = np.flatnonzero(~answered[rows])
+    if not len(waiting):
+        return len(rows)
+    new = np.zeros(len(rows), np.bool_)
+    new[np.unique(rows, return_index=True)[1]] = True
+    before = np.flatnonzero(new[: waiting[0]])
+    return int(before[-1]) + 1 if len(before) else 0
 
 
 def replacement_sample(history: History) -> WeightedSample:

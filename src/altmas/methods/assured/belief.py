@@ -57,8 +57,13 @@ def belief_of(
     for k, fit in enumerate(fits):
         answers[:, folds == k] = np.stack([fit.answers[name] for name in names])
     prior = np.array([TRUST.get(name, 1.0) for name in names])
-    shares = combination(answers[:, labelled], right, weights, prior)
-    agree = np.clip(pooled(answers, shares), CERTAIN, 1 - CERTAIN)
+    agree, shares = np.empty(len(pool)), np.zeros(len(names))
+    for k in range(len(fits)):
+        kept = folds[labelled] != k
+        of_fold = combination(answers[:, labelled[kept]], right[kept], weights[kept], prior)
+        agree[folds == k] = pooled(answers[:, folds == k], of_fold)
+        shares += of_fold / len(fits)
+    agree = np.clip(agree, CERTAIN, 1 - CERTAIN)
     rivals, group = _rivals(pool, description, fits, folds, labelled, codes)
     return Belief(pool.predictions, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
 
@@ -181,8 +186,10 @@ def _rivals(
         views.append(without_own(np.clip(learned, 0.01, None) ** 2, pool.predictions))
     views.append(confusions[folds, pool.predictions])
     seen = labelled[wrong]
-    shares = _mixture(np.stack([view[seen, codes[wrong]] for view in views], axis=1))
-    return sum((share * view for share, view in zip(shares, views, strict=True)), np.zeros(1)), np.arange(len(pool))
+    likelihoods = np.stack([view[seen, codes[wrong]] for view in views], axis=1)
+    shares = np.stack([_mixture(likelihoods[folds[seen] != k]) for k in range(count)])
+    mixed = sum((shares[folds, j][:, None] * view for j, view in enumerate(views)), np.zeros(1))
+    return mixed, np.arange(len(pool))
 
 
 def _confusions(pool: Pool, wrong: Array, codes: Array) -> Array:

@@ -71,7 +71,8 @@ def class_rates(predicted: Array, right: Array, weights: Array, n_classes: int, 
     overall = ((weights * right).sum() + 0.5) / (weights.sum() + 1)
     hits = np.bincount(predicted, weights * right, n_classes)
     seen = np.bincount(predicted, weights, n_classes)
-    return np.asarray((hits + strength * overall) / (seen + strength))
+    pseudo = min(max(strength * overall, 0.5), strength - 0.5)
+    return np.asarray((hits + pseudo) / (seen + strength))
 
 
 def combination(answers: Array, right: Array, weights: Array, prior: Array) -> Array:

@@ -10,7 +10,7 @@ from altmas.errors import MetricError, PlanError
 from altmas.estimates import Estimate
 
 
-def estimate(low: float, high: float, interval: str = "anytime") -> Estimate:
+def estimate(low: float, high: float, interval: str = "asymptotic") -> Estimate:
     return Estimate("recall[cat]", (low + high) / 2, low, high, 0.95, 50, 50.0, interval)
 
 
@@ -58,9 +58,10 @@ def test_only_the_whole_interval_decides(relation, low, high, answer):
 def test_what_the_interval_promises_is_said():
     claim = Claim("recall[cat]", ">=", 0.5)
     said = {
-        kind: Verdict(claim, "shown", estimate(0.8, 0.9, kind)).caution for kind in ("anytime", "fixed-n", "credible")
+        kind: Verdict(claim, "shown", estimate(0.8, 0.9, kind)).caution
+        for kind in ("asymptotic", "fixed-n", "credible")
     }
-    assert said["anytime"] == "" and "one look" in said["fixed-n"] and "belief" in said["credible"]
+    assert said["asymptotic"] == "" and "one look" in said["fixed-n"] and "belief" in said["credible"]
     assert "no interval" in Verdict(claim, "undecided", estimate(math.nan, math.nan, "none")).caution
     assert str(Verdict(claim, "shown", estimate(0.8, 0.9))).startswith(
         "shown: recall[cat] is at least 0.5 (0.8500 [0.8"

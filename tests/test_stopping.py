@@ -14,17 +14,17 @@ def estimates(low: float, high: float) -> Estimates:
 
 def decision(low: float, high: float, labels: int = 100, left: int = 1000, pace: float = math.nan, **plan) -> Decision:
     made: Plan = create(**plan).plan
-    return decide(made, labels, left, pace, lambda: estimates(low, high))
+    return decide(made, labels, labels, left, pace, lambda: estimates(low, high))
 
 
 def test_the_budget_comes_first_and_needs_no_estimate():
-    found = decide(create(budget=10).plan, 10, 50, 1.0, lambda: 1 / 0)
+    found = decide(create(budget=10).plan, 10, 10, 50, 1.0, lambda: 1 / 0)
     assert found.stop and found.reason == "the budget of 10 labels is spent"
 
 
 def test_without_targets_only_budget_and_pool_count():
-    assert not decide(create().plan, 10, 50, 1.0, lambda: 1 / 0).stop
-    assert decide(create().plan, 60, 0, 1.0, lambda: 1 / 0).stop
+    assert not decide(create().plan, 10, 10, 50, 1.0, lambda: 1 / 0).stop
+    assert decide(create().plan, 60, 60, 0, 1.0, lambda: 1 / 0).stop
 
 
 def test_a_target_is_reached_when_the_interval_is_narrow_enough():
@@ -33,6 +33,13 @@ def test_a_target_is_reached_when_the_interval_is_narrow_enough():
     assert not found.stop and found.reason == "accuracy is not within 0.0625 yet"
     assert found.forecast == Forecast(300, 150.0) and str(found.forecast) == "about 300 more labels, about 150 minutes"
     assert str(decision(0.75, 1.0, targets={"accuracy": 0.0625}).forecast) == "about 300 more labels"
+
+
+def test_nothing_is_reached_or_decided_by_fewer_than_twenty_drawn_labels():
+    plan = create(targets={"accuracy": 0.5}, thresholds={"accuracy": 0.1}).plan
+    early = decide(plan, 60, 19, 50, 1.0, lambda: 1 / 0)
+    assert not early.stop and early.reason == "19 drawn labels: nothing is decided with fewer than 20"
+    assert decide(plan, 60, 20, 50, 1.0, lambda: estimates(0.7, 0.8)).stop
 
 
 def test_an_undefined_interval_reaches_nothing_and_forecasts_nothing():

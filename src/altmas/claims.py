@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from altmas.errors import PlanError
-from altmas.estimates import Estimate
+from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.metrics import metric_set
 
 if TYPE_CHECKING:
@@ -62,10 +62,13 @@ class Verdict:
     claim: Claim
     answer: Answer
     estimate: Estimate
+    too_early: bool = False
 
     @property
     def caution(self) -> str:
         """What a reader must know about the interval, or an empty string."""
+        if self.too_early:
+            return f"nothing is called shown or refuted with fewer than {LEAST_DRAWN} drawn labels"
         if self.estimate.interval == "none":
             return "the session's method gives no interval, so nothing can be shown or refuted"
         if self.estimate.interval == "fixed-n" and self.answer != "undecided":
@@ -106,4 +109,5 @@ def judge(session: "Session", claim: Claim) -> Verdict:
     else:
         task = replace(session.task, metrics=(metric,), targets=())
         estimate = session.method.estimate(task, session.history)[0]
-    return Verdict(claim, claim.answer(estimate), estimate)
+    early = session.history.drawn_labels < LEAST_DRAWN and len(session.history.labels) < len(session.pool)
+    return Verdict(claim, "undecided" if early else claim.answer(estimate), estimate, early)

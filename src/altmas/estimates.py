@@ -12,6 +12,10 @@ FLOOR = 10
 """Labels below which a slice is called insufficient."""
 
 
+LEAST_DRAWN = 20
+"""Drawn labels before anything is called shown, refuted or reached, whatever an interval says."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """One metric of the model on the whole pool, as far as the labels tell.
@@ -21,7 +25,7 @@ class Estimate:
     confidence        its level
     labels            how many labels it rests on
     effective_labels  how many labels of a plain random sample would have been worth as much; nan if unknown
-    interval          "fixed-n" | "anytime" | "credible" | "none"
+    interval          "guaranteed" | "fixed-n" | "asymptotic" | "credible" | "none"
     """
 
     metric: str

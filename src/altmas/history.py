@@ -83,6 +83,11 @@ class History:
         drawn = set(self.drawn.tolist())
         return np.array([row for row in self.labels if row not in drawn], np.int64)
 
+    @property
+    def drawn_labels(self) -> int:
+        """How many labels are of points that a method drew."""
+        return len(self.labels) - len(self.volunteered)
+
     @cached_property
     def open(self) -> NDArray[np.bool_]:
         """(N,) which points may still be drawn: not labelled, not skipped, not drawn already."""

@@ -90,7 +90,8 @@ class Snapshot:
         """Whether to stop at that moment."""
         history = self.history
         left = history.n_points - len(history.labels) - len(history.skipped)
-        return decide(self.plan, len(history.labels), left, self.seconds_per_label, estimates or self.estimate)
+        labels, drawn = len(history.labels), history.drawn_labels
+        return decide(self.plan, labels, drawn, left, self.seconds_per_label, estimates or self.estimate)
 
 
 def by_slice(task: Task, name: str) -> Task:

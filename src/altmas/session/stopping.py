@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from altmas.estimates import Estimate, Estimates
+from altmas.estimates import LEAST_DRAWN, Estimate, Estimates
 from altmas.session.plan import Plan
 
 
@@ -33,10 +33,11 @@ class Decision:
 
 
 def decide(
-    plan: Plan, labels: int, left: int, seconds_per_label: float, estimates: Callable[[], Estimates]
+    plan: Plan, labels: int, drawn: int, left: int, seconds_per_label: float, estimates: Callable[[], Estimates]
 ) -> Decision:
     """The first rule that fires: budget spent, nothing left to label, every target reached, every threshold decided.
 
+    drawn      labels of points that the method drew: below LEAST_DRAWN no target is reached, no threshold decided
     left       points that could still be labelled
     estimates  called only where a target or a threshold needs them
     """
@@ -46,6 +47,8 @@ def decide(
         return Decision(True, "every point of the pool is labelled or skipped")
     if not plan.targets and not plan.thresholds:
         return Decision(False, "the budget is not spent and no target was set")
+    if drawn < LEAST_DRAWN:
+        return Decision(False, f"{drawn} drawn labels: nothing is decided with fewer than {LEAST_DRAWN}")
     by_name = {one.metric: one for one in estimates()}
     wide = {name: by_name[name].half_width / wanted for name, wanted in plan.targets.items()}
     if wide and all(ratio <= 1 for ratio in wide.values()):

@@ -7,7 +7,7 @@ import altmas
 from altmas.errors import MethodError
 from altmas.history import History
 from altmas.methods import Task
-from altmas.methods.assured import Assured, exposure_of
+from altmas.methods.assured import Assured
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 from assured_world import constant_belief, runs, world
@@ -23,14 +23,13 @@ def test_it_is_the_default():
     assert altmas.Session.create(None, pool).plan.method == Assured()
 
 
-def test_every_draw_is_recorded_with_its_probability_and_its_belief_row():
+def test_every_draw_has_its_probability_and_every_stage_its_sizes():
     pool, truth = world(n=600)
     _, history = told(Assured(), pool, truth, ["accuracy"], 120)
-    for batch in history.batches:
-        assert (batch.probabilities > 0).all() and (batch.probabilities <= 1).all()
-        if batch.labels_before >= 40:
-            assert batch.record["belief"].shape == (len(batch.indices), 3)
-            np.testing.assert_allclose(batch.record["belief"].sum(1), 1)
+    assert all(((batch.probabilities > 0) & (batch.probabilities <= 1)).all() for batch in history.batches)
+    begun = [batch.labels_before for batch in history.batches if "population" in batch.record]
+    assert begun == [0, 40, 80]
+    assert all(len(batch.record["levels"]) == 600 for batch in history.batches if "levels" in batch.record)
 
 
 def test_estimates_replay_bit_for_bit_from_the_history_alone():
@@ -45,7 +44,7 @@ def test_estimates_replay_bit_for_bit_from_the_history_alone():
         (e.value, e.low, e.high) for e in first
     ]
     shorter = History(500, history.batches[:2], dict(list(history.labels.items())[:40]))
-    exposure_of(shorter, pool)
+    Assured().estimate(task, shorter)
     assert [e.value for e in Assured().estimate(task, history)] == [e.value for e in first]
 
 
@@ -111,13 +110,13 @@ def test_labels_that_existed_before_stand_for_themselves_alone():
     assert len(history.volunteered) == 60
 
 
-def test_targets_make_intervals_anytime_and_draw_for_the_metric_that_lags():
+def test_targets_make_intervals_asymptotic_sequences_and_draw_for_the_metric_that_lags():
     pool, truth = world(n=800)
     task, history = told(
         Assured(), pool, truth, ["accuracy", "recall[0]"], 100, targets=(("recall[0]", 0.01),), stopping=True
     )
     kinds = {one.interval for one in Assured().estimate(task, history)}
-    assert kinds == {"anytime"}
+    assert kinds == {"asymptotic"}
     plain = Task(pool, task.metrics, seed=0)
     assert all(
         a.half_width > b.half_width

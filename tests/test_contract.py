@@ -1,5 +1,7 @@
 """What every method in the table promises, whoever wrote it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,7 @@ def test_it_says_what_it_is(method):
     assert isinstance(method, Method)
     assert METHODS[method.name] is type(method)
     assert type(method)(**options_of(method)) == method
-    assert method.needs.interval in ("fixed-n", "anytime", "credible", "none")
+    assert method.needs.interval in ("fixed-n", "credible", "none")
 
 
 def test_proposals_are_distinct_open_points_and_the_same_each_time(method):
@@ -104,6 +106,42 @@ def test_estimates_are_complete_inside_their_bounds_and_repeatable(method):
             assert 0 <= one.value <= 1
         if not np.isnan(one.low):
             assert 0 <= one.low <= one.value <= one.high <= 1
+
+
+def numbers(estimates) -> list[float]:
+    return [x for one in estimates for x in (one.value, one.low, one.high, one.effective_labels, one.labels)]
+
+
+def test_points_that_merely_wait_change_nothing(method):
+    """Asked for once more, in a small and in a large batch: the same values, intervals and worth."""
+    pool, truth = world()
+    task = task_on(pool, method)
+    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
+    before = method.estimate(task, history)
+    for count in (1, 60):
+        waiting = replace(history, batches=(*history.batches, method.propose(task, history, count)))
+        assert numbers(method.estimate(task, waiting)) == pytest.approx(numbers(before), abs=0, nan_ok=True)
+
+
+def test_labels_told_out_of_order_give_the_same_in_the_end(method):
+    pool, truth = world()
+    task = task_on(pool, method)
+    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
+    shuffled = replace(history, labels=dict(reversed(history.labels.items())))
+    first, second = method.estimate(task, history), method.estimate(task, shuffled)
+    if method.name in ("assured", "tradition", "sawade", "stratified", "trust"):  # others learn in the order of telling
+        assert numbers(second) == pytest.approx(numbers(first), abs=1e-9, nan_ok=True)
+    assert [one.metric for one in second] == [one.metric for one in first]
+
+
+def test_without_a_label_nothing_is_claimed(method):
+    """Forty points asked for and none told: no value and no interval (`trust` believes the model and gives none)."""
+    pool, _ = world()
+    task = task_on(pool, method)
+    asked = History(N, (method.propose(task, History(N), 40),))
+    for one in [*method.estimate(task, History(N)), *method.estimate(task, asked)]:
+        assert np.isnan(one.low) and np.isnan(one.high), one.metric
+        assert np.isnan(one.value) or one.interval == "none", one.metric
 
 
 def test_skipped_points_are_not_proposed_again(method):

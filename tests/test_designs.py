@@ -3,20 +3,15 @@
 import numpy as np
 import pytest
 
-from altmas.methods.assured.design import (
-    LEVELS,
-    STEEP,
-    UNIFORM,
-    batch_scale,
-    earned_sizes,
-    inclusion_of,
-    level_odds,
-    levels_of,
-    odds_levels,
-    pilot_sizes,
-    rates_of,
-)
+from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
+from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.draws import successive_draws
+
+UNIFORM, STEEP = 0.1, 0.9 * RECIPE.variance_share
+
+
+def earned_sizes(believed, seen, drawn, folds):
+    return tempered_sizes(believed, seen, drawn, folds, UNIFORM)
 
 
 def test_successive_draws_have_the_chances_of_their_rates():
@@ -38,38 +33,6 @@ def test_drawing_more_than_there_are_takes_everything_once():
     assert sorted(indices.tolist()) == [1, 3, 4]
     np.testing.assert_allclose(chances, [1 / 3, 1 / 2, 1])
     assert len(successive_draws(np.ones(5), np.zeros(0, np.int64), 3, np.random.default_rng(0))[0]) == 0
-
-
-def test_accumulated_inclusion_is_the_share_of_samples_that_hold_a_point():
-    """Three batches, the later ones with other sizes: pi = 1 - exp(-exposure) whoever was drawn before."""
-    n, runs = 40, 800
-    sizes = [np.ones(n), np.linspace(0.2, 1.8, n), np.linspace(2.5, 0.5, n)]
-    held, promised = np.zeros(n), np.zeros(n)
-    for seed in range(runs):
-        rng, exposure, free = np.random.default_rng(seed), np.zeros(n), np.ones(n, bool)
-        for size in sizes:
-            scale, floor = batch_scale(size, exposure, np.flatnonzero(free), 4)
-            rates = rates_of(size, exposure, scale, floor)
-            indices, _ = successive_draws(rates, np.flatnonzero(free), 4, rng)
-            free[indices] = False
-            exposure = exposure + rates
-        held += ~free
-        promised += inclusion_of(exposure)
-    np.testing.assert_allclose(held / runs, promised / runs, atol=0.06)
-    assert abs(promised.sum() / runs - 12) < 0.2
-
-
-def test_later_batches_make_up_for_a_uniform_start():
-    sizes, exposure, everything = np.repeat([0.5, 2.0], 500), np.zeros(1000), np.arange(1000)
-    exposure += rates_of(np.ones(1000), exposure, *batch_scale(np.ones(1000), exposure, everything, 50))
-    exposure += rates_of(sizes, exposure, *batch_scale(sizes, exposure, everything, 200))
-    chance = inclusion_of(exposure)
-    assert abs(chance[-1] / chance[0] - 4) < 0.4
-
-
-def test_all_open_points_are_certain_when_all_are_asked_for():
-    scale, floor = batch_scale(np.ones(5), np.zeros(5), np.arange(5), 5)
-    assert (inclusion_of(rates_of(np.ones(5), np.zeros(5), scale, floor)) == 1).all()
 
 
 def test_pilots_look_at_rare_classes_and_doubtful_points_within_limits():
@@ -153,8 +116,10 @@ def test_a_label_does_not_move_the_chances_of_its_own_fold():
     assert np.abs(before[~own] - after[~own]).max() > 0.01
 
 
-def test_sizes_and_chances_survive_being_stored_as_bytes():
-    sizes = np.geomspace(0.05, 1000, 50)
-    np.testing.assert_allclose(LEVELS[levels_of(sizes)], sizes, rtol=0.03)
-    chances = np.linspace(0.001, 0.999, 99)
-    np.testing.assert_allclose(level_odds(odds_levels(chances)), chances, atol=0.013)
+def test_the_expected_gain_is_that_of_the_variance_and_never_below_one():
+    believed = np.full(100, 0.5 / 100)  # a belief that halves the variance of random sampling
+    assert expected_gain(believed, np.ones(100)) == pytest.approx(2.0)
+    half = np.where(np.arange(100) < 50, 0.9 / 50, 0.0)
+    assert expected_gain(half, np.where(np.arange(100) < 50, 1.9, 0.1)) == pytest.approx(1.9 / 0.9)
+    assert expected_gain(np.full(100, 1.0), np.ones(100)) == 1.0
+    assert expected_gain(np.zeros(100), np.ones(100)) == RECIPE.largest_gain

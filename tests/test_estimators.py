@@ -1,36 +1,31 @@
 """The difference estimator: exact where it must be, unbiased whatever is believed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from altmas.history import History
-from altmas.methods import Task
 from altmas.methods.assured import Assured
-from altmas.methods.assured.design import inclusion_of
-from altmas.methods.assured.estimator import Difference
-from altmas.methods.draws import successive_draws
-from altmas.metrics import metric_set, table_of, truth_values
+from altmas.methods.assured.estimator import Difference, StageSample
+from altmas.methods.assured.stages import Stage
+from altmas.metrics import metric_set, table_of
 from altmas.metrics.formulas import positive
-from altmas.simulate import label_until
 from assured_world import belief, constant_belief, runs, shuffled_belief, world, wrong_belief
+
+TAIL = 3.689
 
 
 def difference(pool, truth, drawn, chances, agree, volunteered=()) -> Difference:
+    """One stage with these inclusion probabilities and this belief."""
     known = np.full(len(pool), -1)
     known[drawn] = truth[drawn]
     known[list(volunteered)] = truth[list(volunteered)]
-    told = np.zeros(len(pool), bool)
-    told[list(volunteered)] = True
-    return Difference(
-        belief(pool, agree, len(pool.classes)),
-        np.asarray(drawn),
-        truth[drawn],
-        known,
-        told,
-        np.ones(len(pool), bool),
-        chances,
-        np.zeros(0, np.int64),
-    )
+    before = np.zeros(len(pool), bool)
+    before[list(volunteered)] = True
+    exposure = np.where(before, 0.0, -np.log1p(-chances))
+    stage = Stage(~before, np.ones(len(pool)), np.zeros(len(pool)), np.asarray(drawn), exposure)
+    sample = StageSample(stage, belief(pool, agree, len(pool.classes)), before, np.asarray(drawn))
+    return Difference([sample], pool.predictions, known, np.ones(len(pool), bool), np.zeros(0, np.int64))
 
 
 def test_a_constant_belief_and_uniform_draws_are_random_sampling():
@@ -38,11 +33,26 @@ def test_a_constant_belief_and_uniform_draws_are_random_sampling():
     drawn = np.random.default_rng(0).permutation(500)[:60]
     found = difference(pool, truth, drawn, np.full(500, 60 / 500), np.full(500, 0.5))
     right = (truth == pool.predictions)[drawn]
-    accuracy = found.linearised(metric_set(["accuracy"], pool)[0])
+    accuracy = found.linearised(metric_set(["accuracy"], pool)[0], TAIL)
     assert accuracy.value == pytest.approx(right.mean())
-    wanted = (1 - 60 / 500) / 60 * right.var(ddof=1)
-    assert accuracy.terms.sum() == pytest.approx(wanted, rel=1e-9)
-    assert accuracy.effective_labels(accuracy.spread * 500 * (1 / 60 - 1 / 500)) == pytest.approx(60)
+    (group,) = accuracy.groups
+    assert group.shown == pytest.approx((1 - 60 / 500) / 60 * right.var(ddof=1), rel=1e-9)
+    assert accuracy.effective_labels() == pytest.approx(1 / (accuracy.variance / (500 * accuracy.spread) + 1 / 500))
+    assert group.unseen_low == pytest.approx(TAIL * 0.5 / -np.log1p(-60 / 500) / 500, rel=1e-6)
+
+
+def test_two_groups_add_up_to_the_variance_of_a_class_metric():
+    """Recall as two groups of points and as one dense influence: the same variance, skewness and residuals."""
+    pool, truth = world(n=500)
+    drawn = np.random.default_rng(0).permutation(500)[:80]
+    found = difference(pool, truth, drawn, np.full(500, 80 / 500), np.linspace(0.3, 0.95, 500))
+    recall = metric_set(["recall[1]"], pool)[0]
+    own, other = found.linearised(recall, TAIL).groups
+    whole = found.linearised(replace(recall, kind="callable", classes=()), TAIL).groups[0]
+    assert own.shown + other.shown == pytest.approx(whole.shown)
+    assert own.believed + other.believed == pytest.approx(whole.believed)
+    assert own.third + other.third == pytest.approx(whole.third)
+    assert max(own.unseen_low, other.unseen_low) <= whole.unseen_low * (1 + 1e-9)
 
 
 def test_row_sums_are_the_known_ones_and_cells_may_be_negative():
@@ -73,18 +83,17 @@ def test_unequal_draws_are_unbiased_for_any_fixed_belief():
     pool, truth = world(n=600)
     rates = np.random.default_rng(4).uniform(0.02, 0.3, 600)
     agree = np.random.default_rng(5).uniform(0.02, 0.98, 600)
-    chances = inclusion_of(rates)
+    chances = -np.expm1(-rates)
     errors, variances = [], []
     accuracy = metric_set(["accuracy"], pool)[0]
     for seed in range(600):
         rng = np.random.default_rng(seed)
         drawn = np.flatnonzero(rng.random(600) < chances)
-        one = difference(pool, truth, drawn, chances, agree).linearised(accuracy)
+        one = difference(pool, truth, drawn, chances, agree).linearised(accuracy, TAIL)
         errors.append(one.value - (truth == pool.predictions).mean())
-        variances.append(one.terms.sum())
+        variances.append(one.groups[0].shown)
     assert abs(np.mean(errors)) < 4 * np.std(errors) / 600**0.5
     assert np.mean(variances) == pytest.approx(np.var(errors), rel=0.2)
-    assert len(successive_draws(rates, np.arange(600), 5, np.random.default_rng(0))[0]) == 5
 
 
 @pytest.mark.parametrize("sabotage", [shuffled_belief, wrong_belief])
@@ -99,15 +108,3 @@ def test_a_sabotaged_belief_costs_width_and_nothing_else(sabotage):
     if sabotage is shuffled_belief:  # a belief that is wrong in the same way everywhere is as good as none
         honest = runs(Assured(belief=constant_belief), pool, truth, ["accuracy"], 150, 10, batch=30)
         assert np.ptp(found[:, 0, 1:3], 1).mean() > np.ptp(honest[:, 0, 1:3], 1).mean()
-
-
-def test_the_sequential_estimate_is_unbiased_even_for_a_belief_that_is_always_wrong():
-    pool, truth = world(n=800)
-    accuracy = metric_set(["accuracy"], pool)
-    errors = []
-    for seed in range(80):
-        task, method = Task(pool, accuracy, seed=seed), Assured(belief=wrong_belief, pilot=20)
-        history = label_until(method, task, History(800), 80, 20, truth.__getitem__)
-        found = method.estimate(task, history).info["sequential_accuracy"]
-        errors.append(found - truth_values(pool, truth, accuracy)["accuracy"])
-    assert abs(np.mean(errors)) < 3.5 * np.std(errors) / 80**0.5

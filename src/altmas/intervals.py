@@ -1,6 +1,8 @@
 """Intervals around an estimate."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -116,3 +118,110 @@ def cautious_variance(terms: Array, believed: float, prior: float) -> tuple[floa
     total, squares = float(terms.sum()), float((terms**2).sum())
     worth = total**2 / squares if squares > 0 else 0.0
     return max(total, believed), worth + prior
+
+
+# ---------------------------------------------------------------- score interval of a weighted sum
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the labels say about a metric beside its value, if the metric were some candidate value.
+
+    variance           of the estimate
+    skew_low           how fast the variance grows as the metric lies lower: more of what lowers it would be out there
+    skew_high          the same for higher
+    curve              how fast that growth slows down
+    unseen_low         most by which points whose labels nobody saw could lower the metric and stay unseen with the
+                       probability that the interval may miss on one side; unseen_high  raise it
+    """
+
+    variance: float
+    skew_low: float = 0.0
+    skew_high: float = 0.0
+    curve: float = 0.0
+    unseen_low: float = 0.0
+    unseen_high: float = 0.0
+
+
+def reach(quantile: float, variance: float, skew: float, curve: float, unseen: float) -> float:
+    """How far the interval reaches from the value to one side.
+
+    A score interval: d with d^2 = z^2 V(d), the variance if the metric lies d away, V(d) = V + skew d - curve d^2;
+    never less than what could have stayed unseen. With equal weights it is Wilson's interval.              (V3)
+    """
+    square = quantile**2
+    half = square * skew / 2
+    scored = (half + math.sqrt(half**2 + (1 + square * curve) * square * variance)) / (1 + square * curve)
+    return max(scored, unseen)
+
+
+def score_interval(
+    value: float, evidence: Callable[[float], Evidence], bounds: tuple[float, float], quantile: float
+) -> tuple[float, float]:
+    """(low, high): the candidates that lie within their own reach of the value, inside the bounds."""
+
+    def accepted(candidate: float) -> bool:
+        told = evidence(candidate)
+        lower = candidate < value
+        skew, unseen = (told.skew_low, told.unseen_low) if lower else (told.skew_high, told.unseen_high)
+        return abs(value - candidate) <= reach(quantile, told.variance, skew, told.curve, unseen)
+
+    return _edge(value, bounds[0], accepted), _edge(value, bounds[1], accepted)
+
+
+def _edge(value: float, bound: float, accepted: Callable[[float], bool], steps: int = 40) -> float:
+    """The last accepted candidate from the value towards a bound (found by doubling where there is no finite one)."""
+    if not math.isfinite(bound):
+        step = math.copysign(max(1e-6, 1e-6 * abs(value)), bound)
+        while accepted(value + step) and abs(step) < 1e12:
+            step *= 2
+        bound = value + step
+    if accepted(bound):
+        return bound
+    inside, outside = value, bound
+    for _ in range(steps):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if accepted(middle) else (inside, middle)
+    return inside
+
+
+def missed_tail(quantile: float) -> float:
+    """log(1/a), a the probability beyond this many standard errors on one side."""
+    from scipy.special import log_ndtr
+
+    return -float(log_ndtr(-quantile))
+
+
+def largest_unseen(gain: Array, hazard: Array, tail: float) -> float:
+    """b: the largest sum of gains over a set of points that stays unseen with probability exp(-tail) or more.    (V4)
+
+    gain    (n,) how much each point would change the metric if it were not as believed
+    hazard  (n,) exposure of each point: a set stays unseen with probability exp(-sum of its hazards)
+
+    A knapsack, greedy by gain / hazard; the last point is taken in part. For uniform draws it is tail / n, which is
+    the rule of three.
+    """
+    kept = gain > 0
+    gain, hazard = gain[kept], np.maximum(hazard[kept], 1e-300)
+    if not len(gain):
+        return 0.0
+    ratio = gain / hazard
+    enough = _top(ratio, hazard, tail)
+    order = enough[np.argsort(-ratio[enough], kind="stable")]
+    spent, total = np.cumsum(hazard[order]), np.cumsum(gain[order])
+    last = int(np.searchsorted(spent, tail))
+    if last >= len(order):
+        return float(total[-1])
+    before = (spent[last - 1], total[last - 1]) if last else (0.0, 0.0)
+    return float(before[1] + ratio[order[last]] * (tail - before[0]))
+
+
+def _top(ratio: Array, hazard: Array, tail: float) -> Array:
+    """Rows that certainly hold the greedy choice: the smallest power-of-two part of the best ratios that fills it."""
+    count = 256
+    while count < len(ratio):
+        rows = np.argpartition(-ratio, count)[:count]
+        if hazard[rows].sum() >= tail:
+            return rows
+        count *= 4
+    return np.arange(len(ratio))

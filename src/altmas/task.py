@@ -15,4 +15,5 @@ class Task:
     confidence: float = 0.95
     seed: int = 0
     targets: tuple[tuple[str, float], ...] = ()  # (metric name, half-width)
+    budget: int | None = None  # labels that may be told in all
     stopping: bool = False  # the session may stop by what intervals show, so they should hold at every look

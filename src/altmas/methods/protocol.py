@@ -22,7 +22,7 @@ class Needs:
 
     features: bool = False
     scores: bool = False
-    interval: str = "none"  # "fixed-n" | "anytime" | "credible" | "none"
+    interval: str = "none"  # as in Estimate.interval
     either: bool = False
     metrics: tuple[str, ...] = ()
     one_class: bool = False

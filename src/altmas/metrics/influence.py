@@ -4,6 +4,7 @@ Row sums of T are known, so a constant added to a row of D changes nothing. For 
 the diagonal and one column, which keeps 1,000 classes and 2,000 metrics affordable; any other metric has a dense D.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,24 +39,36 @@ class Influence:
 
     def moments(self, belief: Belief) -> tuple[Array, Array]:
         """(mean, variance), each (N,), of D[a_i, y] when y follows the belief."""
-        first, second = self._rival_moments(belief)
-        own = self.own[belief.predictions]
-        wrong = 1 - belief.agree
-        mean = belief.agree * own + wrong * first[belief.group]
-        square = belief.agree * own**2 + wrong * second[belief.group]
+        mean, square = (self._raw_moment(belief, power) for power in (1, 2))
         return mean, np.maximum(square - mean**2, 0.0)
 
-    def _rival_moments(self, belief: Belief) -> tuple[Array, Array]:
-        """(G,) mean and mean square of D over the rivals of each group."""
-        owner = belief.predicted_of_group
+    def third_moment(self, belief: Belief) -> Array:
+        """(N,) E (D - E D)^3 of D[a_i, y] when y follows the belief."""
+        mean, square, cube = (self._raw_moment(belief, power) for power in (1, 2, 3))
+        return np.asarray(cube - 3 * mean * square + 2 * mean**3)
+
+    def _raw_moment(self, belief: Belief, power: int) -> Array:
+        """(N,) E D[a_i, y]^power."""
+        own, owner = self.own[belief.predictions] ** power, belief.predicted_of_group
         if self.dense is not None:
-            rows = self.dense[owner]
-            return (belief.rivals * rows).sum(1), (belief.rivals * rows**2).sum(1)
-        if self.side is None:
-            zero = np.zeros(len(owner))
-            return zero, zero
-        share, side = belief.rivals[:, self.column], self.side[owner]
-        return share * side, share * side**2
+            others = (belief.rivals * self.dense[owner] ** power).sum(1)[belief.group]
+        elif self.side is not None:
+            others = (belief.rivals[:, self.column] * self.side[owner] ** power)[belief.group]
+        else:
+            return np.asarray(belief.agree * own)
+        return np.asarray(belief.agree * own + (1 - belief.agree) * others)
+
+    def range(self) -> tuple[Array, Array]:
+        """(smallest, largest), each (C,), of D over the true classes of a point, for each predicted class."""
+        if self.dense is not None:
+            return self.dense.min(1), self.dense.max(1)
+        others = np.zeros_like(self.own)
+        if self.side is not None:
+            others = np.where(np.arange(len(self.own)) == self.column, 0.0, self.side)
+        low, high = np.minimum(self.own, others), np.maximum(self.own, others)
+        only_two = len(self.own) == 2 and self.side is not None
+        keep = np.arange(len(self.own)) != self.column if only_two else np.zeros(len(self.own), np.bool_)
+        return np.where(keep, low, np.minimum(low, 0.0)), np.where(keep, high, np.maximum(high, 0.0))
 
     def dot(self, table: Array) -> float:
         """<D, table> for a table whose rows add up to 0."""
@@ -119,3 +132,25 @@ def _of_class(kind: str, k: int, table: Array) -> Influence:
         return Influence(own, row=row)
     own[k] = (by_t - value) / bottom
     return Influence(own, k, np.full(len(table), -value / bottom), row=row)
+
+
+def scales_at(metric: Metric, value: float, candidate: float) -> tuple[float, float]:
+    """How much larger D is at points predicted as the metric's class, and at the others, if the metric is `candidate`.
+
+    A ratio sum num / sum den is tested by sum (num - q den), whose terms depend on the candidate q: for recall a point
+    of its class counts 1 - q where it is found and q where it is missed.
+    """
+    if metric.kind not in RATIO_TERMS:
+        return 1.0, 1.0
+    now, then = RATIO_TERMS[metric.kind](value), RATIO_TERMS[metric.kind](candidate)
+    own, other = (min(b / a, 1e6) if a > 0 else 1.0 for a, b in zip(now, then, strict=True))
+    return own, other
+
+
+RATIO_TERMS: dict[str, Callable[[float], tuple[float, float]]] = {
+    "recall": lambda q: (1 - q, q),
+    "specificity": lambda q: (q, 1 - q),
+    "f1": lambda q: (2 - q, q),
+    "jaccard": lambda q: (1.0, q),
+}
+"""Spread of num - q den over the true classes of a point (predicted as the class, predicted as another one)."""

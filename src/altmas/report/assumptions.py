@@ -73,9 +73,16 @@ def _interval(session: "Session", estimates: Estimates) -> Assumption:
         return Assumption(title, "warning", "The method gives no interval: its values come without a guarantee.")
     if "credible" in kinds:
         return Assumption(title, "warning", "The interval is a belief of the method's model, without a guarantee.")
-    if kinds == {"anytime"}:
+    if kinds == {"guaranteed"}:
         return Assumption(
-            title, "checked", "The interval holds at every number of labels, however often it was looked at."
+            title, "checked", "The interval holds at every number of labels, however often it was looked at (proven)."
+        )
+    if kinds == {"asymptotic"}:
+        return Assumption(
+            title,
+            "checked",
+            "The interval is made for many looks: it holds at every number of labels as these grow (asymptotic, no "
+            "proof for a given number).",
         )
     words = "The interval is for one look at a number of labels fixed beforehand"
     if looks > 1 and (session.plan.targets or session.plan.thresholds):

@@ -86,7 +86,8 @@ class Plan:
         """What the method is asked on this pool."""
         stopping = bool(self.targets or self.thresholds)
         metrics = metric_set(self.metrics, pool)
-        return Task(pool, metrics, self.confidence, self.seed, tuple(self.targets.items()), stopping)
+        targets = tuple(self.targets.items())
+        return Task(pool, metrics, self.confidence, self.seed, targets, budget=self.budget, stopping=stopping)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` understands."""

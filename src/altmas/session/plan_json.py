@@ -127,7 +127,7 @@ def method_from(plain: Mapping[str, Any], *, trust: bool) -> Method:
         make = METHODS.get(name) if plain["class"] is None else _class_at(plain["class"], trust=trust)
         if make is None or plain["class"] == "<local>":
             raise LookupError(name)
-        method = _made(make, decoded(plain["options"], trust=trust))
+        method = _made(make, _renamed(name, decoded(plain["options"], trust=trust)))
     except Untrusted as refused:
         raise PlanError(_would_import(f"method {name!r}", refused.place, "method=...")) from None
     except (LookupError, TypeError, ValueError) as cause:
@@ -162,6 +162,19 @@ def _class_at(place: str, *, trust: bool) -> Callable[..., Any]:
     if not (isinstance(found, type) and is_dataclass(found)):
         raise LookupError(place)
     return found
+
+
+def _renamed(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options under their present names, without those that have gone."""
+    changed = EARLIER_OPTIONS.get(name, {})
+    present = {changed.get(option, option): value for option, value in options.items()}
+    return {option: value for option, value in present.items() if option is not None}
+
+
+EARLIER_OPTIONS: dict[str, dict[str, str | None]] = {
+    "assured": {"tilt": "defensive_share", "planned": None, "prior": None}
+}
+"""Options of version 0.1 by method: their present name, or None for those that have gone."""
 
 
 def _made(make: Callable[..., Any], options: Mapping[str, Any]) -> Any:

@@ -17,30 +17,19 @@ from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.intervals import (
     anytime_quantile,
-    bounded_interval,
-    cautious_variance,
+    missed_tail,
     normal_quantile,
-    reaching,
+    score_interval,
     simultaneous_quantile,
-    student_quantile,
 )
 from altmas.methods.assured.belief import belief_of, folds_of
-from altmas.methods.assured.design import (
-    LEVELS,
-    batch_scale,
-    earned_sizes,
-    even,
-    inclusion_of,
-    levels_of,
-    odds_levels,
-    pilot_sizes,
-    rates_of,
-)
+from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
 from altmas.methods.assured.diagnostics import diagnose
-from altmas.methods.assured.estimator import Difference, Linearised, sequential_accuracy
+from altmas.methods.assured.estimator import Difference, Linearised, StageSample
 from altmas.methods.assured.extra_models import FURTHER
+from altmas.methods.assured.recipe import RECIPE
+from altmas.methods.assured.stages import Stage, begin, stages_of
 from altmas.methods.assured.views import describe
-from altmas.methods.draws import successive_draws
 from altmas.methods.protocol import Needs
 from altmas.metrics import Metric
 from altmas.metrics.averages import MACRO
@@ -50,9 +39,8 @@ from altmas.suggest import near
 from altmas.task import Task
 from altmas.types import Array
 
-PROPOSE, SIMULTANEOUS = 3, 4
-REMEMBERED = 4
-CERTAIN_RATE = 1e9
+SIMULTANEOUS = 4
+REMEMBERED = 16
 
 RIGHT_OR_WRONG = ("accuracy", "error")
 """Metrics that do not look at classes: a first sample for them alone need not care for rare classes."""
@@ -62,22 +50,18 @@ RIGHT_OR_WRONG = ("accuracy", "error")
 class Assured:
     """Labels where they tell most about the metrics, drawn with known probabilities; difference estimator.
 
-    pilot         labels drawn before the design may follow the belief
-    growth        the belief is fitted anew once there are this many times the labels it has seen
-    tilt          the uniform share of the design; None to let labelled residuals say how far to leave uniform
-    simultaneous  intervals that hold for all metrics together, not for each alone
-    planned       where anytime intervals are narrowest; these are given when the session may stop by what they show
-    prior         how many squared residuals the belief's own expectation of them is worth
-    also          further answers that the built-in belief tries: "network" (the paper's, seconds for each fit), "trees"
-    belief        a function (task, labelled, codes, weights, folds) -> Belief in place of the built-in one
+    pilot            labels of the first stage, before the design may follow the belief
+    growth           a new stage begins once there are this many times the labels that the last one began with
+    defensive_share  share of uniform draws after the pilot; None to let the accuracy so far say what has to be priced
+    simultaneous     intervals that hold for all metrics together, not for each alone
+    also             further answers that the built-in belief tries: "network" (the paper's, slow) and "trees"
+    belief           a function (task, labelled, codes, weights, folds) -> Belief in place of the built-in one
     """
 
     pilot: int = 40
-    growth: float = 1.3
-    tilt: float | None = None
+    growth: float = 2.0
+    defensive_share: float | None = None
     simultaneous: bool = False
-    planned: int = 200
-    prior: float = 3.0
     also: tuple[str, ...] = ()
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
@@ -94,228 +78,210 @@ class Assured:
 
     @products_on_one_thread()  # sums in another order would end in other bits
     def propose(self, task: Task, history: History, n: int) -> Batch:
-        exposure, last = exposure_of(history, task.pool)
-        known = len(history.labels)
+        stages, known = stages_of(history), len(history.labels)
         record: dict[str, Array] = {}
-        if last is None or self._stale(history.batches[last].labels_before, known):
-            sizes, belief = self._sizes(task, history, exposure)
-            record["levels"] = levels_of(sizes)
-            if belief is not None:
-                record["agree"] = odds_levels(belief.agree)
-            sizes = LEVELS[record["levels"]]
+        if self._stage_is_over(history):
+            stage, record = begin(*self._sizes(task, history, stages), history, task.seed)
         else:
-            sizes, belief = LEVELS[history.batches[last].record["levels"]], self._past_belief(task, history, last)
-        open_points = np.flatnonzero(history.open)
-        scale, floor = batch_scale(sizes, exposure, open_points, n)
-        record["scale"] = np.array([scale, floor])
-        rates = np.minimum(rates_of(sizes, exposure, scale, floor), CERTAIN_RATE)
-        indices, chances = successive_draws(rates, open_points, n, history.rng(task.seed, PROPOSE))
-        if belief is not None:
-            record["belief"] = belief.rows(indices)
-        return Batch(indices, chances, record, labels_before=known)
+            stage = stages[-1]
+        rows = stage.next_points(history.open, n)
+        return Batch(rows, stage.draw_chances(rows), record, labels_before=known)
 
     @products_on_one_thread()
     def estimate(self, task: Task, history: History) -> Estimates:
-        exposure, _ = exposure_of(history, task.pool)
-        belief = self._fit(task, history, exposure)
-        parts = {
-            where: estimator_of(history, belief, exposure, members)
-            for where, members in {m.where: m.members(task.pool) for m in task.metrics}.items()
-        }
-        found = [parts[metric.where].linearised(metric) for metric in task.metrics]
-        factor = self._factor(task, history, found)
-        answers = (self._answer(task, *pair, factor) for pair in zip(task.metrics, found, strict=True))
-        whole = diagnose(estimator_of(history, belief, exposure), np.array(list(history.skipped), np.int64))
-        info = {
-            "belief": belief.shares,
-            "diagnostics": whole.to_dict(),
-            "sequential_accuracy": sequential_accuracy(history, task.pool.predictions),
-        }
-        return Estimates(tuple(answers), self.name, info)
+        samples = self._samples(task, history, stages_of(history))
+        if not samples:
+            return Estimates(tuple(_undefined(metric, task, history) for metric in task.metrics), self.name)
+        estimators: dict[Any, Difference] = {}
+        for metric in task.metrics:
+            if metric.where not in estimators:
+                estimators[metric.where] = _estimator(samples, task, history, metric.members(task.pool))
+        factor = self._factor(task, history)
+        tail = missed_tail(factor)
+        found = [estimators[metric.where].linearised(metric, tail) for metric in task.metrics]
+        if self.simultaneous and len(found) > 1 and not task.stopping:
+            factor = _simultaneous_factor(task, found)
+            found = [estimators[metric.where].linearised(metric, missed_tail(factor)) for metric in task.metrics]
+        whole = estimators.get(None) or _estimator(samples, task, history, None)
+        info = {"belief": whole.belief.shares, "diagnostics": diagnose(whole).to_dict()}
+        return Estimates(tuple(self._answer(task, one, factor) for one in found), self.name, info)
 
     def inclusion(self, pool: Pool, history: History) -> Array:
-        """(N,) probability of each point to have been drawn by now: what a comparison of two models weights by."""
-        return np.maximum(inclusion_of(exposure_of(history, pool)[0]), 1e-12)
+        """(N,) probability of each point to be in the sample of some stage, had it been open in all of them."""
+        exposure = sum((stage.sizes * stage.threshold for stage in stages_of(history)), np.zeros(history.n_points))
+        return np.asarray(np.maximum(-np.expm1(-np.asarray(exposure)), 1e-12))
 
     # ------------------------------------------------------------ where to draw
 
-    def _stale(self, seen: int, known: int) -> bool:
-        """Whether a design made with `seen` labels should be made anew with `known`."""
-        return known >= self.pilot and known >= self.growth * seen
+    def _stage_is_over(self, history: History) -> bool:
+        """Whether enough labels were told since the last stage began (or none has begun yet)."""
+        begun = [batch.labels_before for batch in history.batches if "population" in batch.record]
+        known = len(history.labels)
+        return not begun or (known >= self.pilot and known >= self.growth * begun[-1])
 
-    def _sizes(self, task: Task, history: History, exposure: Array) -> tuple[Array, Belief | None]:
-        """((N,) how often each point should be drawn, mean 1 over the pool; the belief that says so)."""
+    def _sizes(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
+        """((N,) how often each point should be drawn, how many random labels each label should be worth)."""
         pool = task.pool
-        if len(history.labels) - len(history.volunteered) < self.pilot:
+        samples = self._samples(task, history, stages)
+        if len(history.labels) - len(history.volunteered) < self.pilot or not samples:
             plain = all(metric.kind in RIGHT_OR_WRONG and metric.where is None for metric in task.metrics)
             doubt = None if self.belief is not None else describe(pool).doubt
-            return pilot_sizes(pool.predictions, len(pool.classes), self.pilot, doubt, 0 if plain else 4), None
-        belief = self._fit(task, history, exposure)
-        believed, seen = self._importance(task, history, belief, exposure)
+            return pilot_sizes(pool.predictions, len(pool.classes), self.pilot, doubt, 0 if plain else 4), 1.0
+        estimator = _estimator(samples, task, history, None)
+        believed, seen, rows = self._importance(task, history, estimator)
         folds = folds_of(len(pool), task.seed)
-        if self.tilt is None:
-            return earned_sizes(believed, seen, estimator_of(history, belief, exposure).drawn, folds)[0], belief
-        return np.asarray(self.tilt + (1 - self.tilt) * even(np.sqrt(believed), folds)), belief
+        sizes = tempered_sizes(believed, seen, rows, folds, self._defensive_share(task, estimator))[0]
+        return sizes, expected_gain(believed[history.known < 0], sizes[history.known < 0])
 
-    def _importance(self, task: Task, history: History, belief: Belief, exposure: Array) -> tuple[Array, Array]:
-        """u_i^2 = sum_k w_k Var_f(D_k[a_i, y]) / (random-sampling variance of k): (N,) believed, (n,) as labels show.
+    def _defensive_share(self, task: Task, estimator: Difference) -> float:
+        """The share of uniform draws: enough that errors nobody saw do not decide the width, where errors are rare.
 
-        w_k is 1 over the number of metrics of its kind, so that 20 class metrics do not drown accuracy; with targets
-        it is the square of how many times too wide the interval still is.
+        With n uniform labels and error rate e, unseen errors reach log(1/a) / n and the standard error is
+        sqrt(e (1 - e) / n); a uniform share tau makes the former 1 / tau times as long.
         """
-        estimator = estimator_of(history, belief, exposure)
-        believed, seen = np.zeros(len(task.pool)), np.zeros(len(estimator.drawn))
-        predicted = task.pool.predictions[estimator.drawn]
-        tables: dict[Any, Array] = {}
-        for metric, urgency in zip(task.metrics, self._urgency(task, history, belief, exposure), strict=True):
+        if self.defensive_share is not None:
+            return self.defensive_share
+        plain = [metric.kind in RIGHT_OR_WRONG for metric in task.metrics]
+        right = float(np.trace(estimator.base) / max(estimator.base.sum(), 1e-300))
+        planned, z = self.growth * estimator.labels, normal_quantile(task.confidence)
+        ratio = missed_tail(z) / (z * math.sqrt(max(planned * right * (1 - right), 1e-12)))
+        wanted = min(max(ratio, RECIPE.least_defensive), RECIPE.most_defensive)
+        kinds = Counter(metric.kind for metric in task.metrics)
+        share = sum(plain) / len(plain) if all(plain) else 1 / len(kinds) if any(plain) else 0.0
+        return share * wanted + (1 - share) * RECIPE.least_defensive
+
+    def _importance(self, task: Task, history: History, estimator: Difference) -> tuple[Array, Array, Array]:
+        """u_i^2 = sum_k w_k Var_f(D_k[a_i, y]) / (random-sampling variance of k), (N,); the same as shown at rows (n,).
+
+        w_k is in proportion to 1 over the number of metrics of its kind, so that 20 class metrics do not drown
+        accuracy; with targets to the square of how many times too wide the interval still is. Weights add up to 1.
+        """
+        urgencies = np.array(self._urgency(task, history, estimator))
+        believed, rows = np.zeros(len(task.pool)), np.concatenate([part.rows for part in estimator.parts])
+        shown = np.zeros(len(rows))
+        for metric, urgency in zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True):
             members = metric.members(task.pool)
-            if metric.where not in tables:
-                tables[metric.where] = belief.table(members)
-            table = tables[metric.where]
+            table = estimator.belief.table(members)
             influence = influence_of(metric, table)
             spread = influence.spread(table)
             if spread <= 0 or urgency <= 0:
                 continue
-            mean, variance = influence.moments(belief)
-            residual = influence.at(predicted, estimator.codes) - mean[estimator.drawn]
+            variance = influence.moments(estimator.belief)[1]
+            residual = np.concatenate([estimator.residuals(influence, part) for part in estimator.parts])
             if members is not None:
-                variance, residual = variance * members, residual * members[estimator.drawn]
+                variance, residual = variance * members, residual * members[rows]
             believed += urgency / spread * variance
-            seen += urgency / spread * residual**2
-        return believed, seen
+            shown += urgency / spread * residual**2
+        return believed, shown, rows
 
-    def _urgency(self, task: Task, history: History, belief: Belief, exposure: Array) -> list[float]:
+    def _urgency(self, task: Task, history: History, estimator: Difference) -> list[float]:
         kinds = Counter((metric.kind, metric.where) for metric in task.metrics)
         shares = [1 / kinds[metric.kind, metric.where] for metric in task.metrics]
         targets = dict(task.targets)
+        factor = normal_quantile(task.confidence)
         for place, metric in enumerate(task.metrics):
             if metric.name in targets:
-                found = estimator_of(history, belief, exposure, metric.members(task.pool)).linearised(metric)
-                one = self._answer(task, metric, found, normal_quantile(task.confidence))
-                width = 1.0 if math.isnan(one.half_width) else one.half_width
+                inside = _estimator(estimator.samples, task, history, metric.members(task.pool))
+                answer = self._answer(task, inside.linearised(metric, missed_tail(factor)), factor)
+                width = 1.0 if math.isnan(answer.half_width) else answer.half_width
                 shares[place] *= min(25.0, max(0.04, (width / targets[metric.name]) ** 2))
         return shares
 
     # ------------------------------------------------------------ how sure
 
-    def _factor(self, task: Task, history: History, found: list[Linearised]) -> float:
-        """How many standard errors an interval reaches, before the correction for few degrees of freedom."""
-        if task.stopping:
-            return anytime_quantile(task.confidence, len(history.labels), self.planned)
-        if self.simultaneous and len(found) > 1:
-            rng = np.random.default_rng([task.seed, SIMULTANEOUS])
-            drawn = [row for row in history.labelled.tolist() if row not in set(history.volunteered.tolist())]
-            return simultaneous_quantile(
-                np.column_stack([_placed(one, len(drawn)) for one in found]), task.confidence, rng
-            )
-        return normal_quantile(task.confidence)
+    def _factor(self, task: Task, history: History) -> float:
+        """How many standard errors an interval reaches."""
+        if not task.stopping:
+            return normal_quantile(task.confidence)
+        planned = max(self.pilot, (task.budget or 400) // 2)
+        together = len(task.metrics) if self.simultaneous else 1
+        return anytime_quantile(1 - (1 - task.confidence) / together, len(history.labels), planned)
 
-    def _answer(self, task: Task, metric: Metric, found: Linearised, factor: float) -> Estimate:
-        kind = "anytime" if task.stopping else "fixed-n"
-        if math.isnan(found.value):
-            note = f"undefined: no label so far tells about {metric.name}"
-            return Estimate(
-                metric.name, math.nan, math.nan, math.nan, task.confidence, found.labels, interval=kind, note=note
-            )
+    def _answer(self, task: Task, found: Linearised, factor: float) -> Estimate:
+        metric, kind = found.metric, "asymptotic" if task.stopping else "fixed-n"
+        told = (task.confidence, found.labels)
+        if found.unlabelled == 0 and not math.isnan(found.value):
+            value, note = found.value, "every point is labelled: exact"
+            return Estimate(metric.name, value, value, value, *told, float(found.labels), kind, note)
+        if math.isnan(found.value) or found.drawn == 0:
+            return Estimate(metric.name, math.nan, math.nan, math.nan, *told, note=_insufficient(metric, found))
         value = min(metric.bounds[1], max(metric.bounds[0], found.value))
-        if found.unknown == 0:
-            note = "every point is labelled: exact"
-            worth = float(found.labels)
-            return Estimate(metric.name, value, value, value, task.confidence, found.labels, worth, kind, note)
         if metric.kind in MACRO and found.labels < found.classes:
             note = f"no interval: fewer labels ({found.labels}) than classes ({found.classes}) to average over"
-            return Estimate(
-                metric.name, value, math.nan, math.nan, task.confidence, found.labels, math.nan, "none", note
-            )
-        variance, freedom = cautious_variance(found.terms, found.believed, self.prior)
-        quantile = factor * student_quantile(task.confidence, freedom) / normal_quantile(task.confidence)
-        low, high = bounded_interval(value, variance, metric.bounds, quantile)
-        low, high = reaching(low, high, found.labelled, metric.bounds)
-        worth = found.effective_labels(variance)
+            return Estimate(metric.name, value, math.nan, math.nan, *told, note=note)
+        low, high = score_interval(value, found.evidence, metric.bounds, factor)
         note = "" if found.skipped == 0 else _skip_note(metric, found)
-        return Estimate(metric.name, value, low, high, task.confidence, found.labels, worth, kind, note)
+        return Estimate(metric.name, value, low, high, *told, found.effective_labels(), kind, note)
 
     # ------------------------------------------------------------ fits
 
-    def _past_belief(self, task: Task, history: History, last: int) -> Belief | None:
-        """The belief behind an earlier design, from the labels of that time."""
-        batch = history.batches[last]
-        if "agree" not in batch.record:
-            return None
-        labels = dict(list(history.labels.items())[: batch.labels_before])
-        skipped = {row: why for row, why in history.skipped.items() if row in set(history.drawn.tolist())}
-        past = History(history.n_points, history.batches[:last], labels, skipped)
-        return self._fit(task, past, exposure_of(past, task.pool)[0])
+    def _samples(self, task: Task, history: History, stages: list[Stage]) -> list[StageSample]:
+        """Stages with a label, each with the belief from the labels told before it and in its own sample."""
+        found, exposure = [], np.zeros(len(task.pool))
+        for stage in stages:
+            exposure = exposure + stage.exposure
+            rows = stage.used[history.known[stage.used] >= 0]
+            if len(rows):
+                before = (history.known >= 0) & ~stage.population
+                train = np.concatenate([np.flatnonzero(before), rows])
+                found.append(StageSample(stage, self._fit(task, history, train, exposure), before, rows))
+        return found
 
-    def _fit(self, task: Task, history: History, exposure: Array) -> Belief:
-        """The belief from all labels; remembered for the histories looked at last."""
-        key = (task.seed, tuple(history.labels.items()), len(history.batches), self.belief, self.also)
+    def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
+        """The belief from the labels at these rows; remembered for those asked for last."""
+        codes = history.known[train]
+        key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also)
         remembered = _fits.setdefault(task.pool, {})
         if key not in remembered:
-            weights = _training_weights(history, exposure)
-            folds = folds_of(len(task.pool), task.seed)
+            weights, folds = _training_weights(exposure[train]), folds_of(len(task.pool), task.seed)
             while len(remembered) >= REMEMBERED:
                 remembered.pop(next(iter(remembered)))
             if self.belief is None:
-                labels = history.labelled, history.codes, weights
-                remembered[key] = belief_of(task.pool, describe(task.pool), *labels, folds, self.also)
+                remembered[key] = belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also)
             else:
-                remembered[key] = self.belief(task, history.labelled, history.codes, weights, folds)
+                remembered[key] = self.belief(task, train, codes, weights, folds)
         return remembered[key]
 
 
 _fits: WeakKeyDictionary[Pool, dict[Any, Belief]] = WeakKeyDictionary()
-_exposures: WeakKeyDictionary[Pool, tuple[tuple[Batch, ...], Array, int | None]] = WeakKeyDictionary()
 
 
-def exposure_of(history: History, pool: Pool) -> tuple[Array, int | None]:
-    """((N,) exposure after all batches, the place of the last design): replayed from what batches recorded."""
-    done, exposure, last = _exposures.get(pool, ((), np.zeros(history.n_points), None))
-    if len(done) > len(history.batches) or any(a is not b for a, b in zip(done, history.batches, strict=False)):
-        done, exposure, last = (), np.zeros(history.n_points), None
-    for place in range(len(done), len(history.batches)):
-        record = history.batches[place].record
-        last = place if "levels" in record else last
-        if last is not None and "scale" in record:
-            scale, floor = record["scale"].tolist()
-            exposure = exposure + rates_of(LEVELS[history.batches[last].record["levels"]], exposure, scale, floor)
-    _exposures[pool] = (history.batches, exposure, last)
-    return exposure, last
-
-
-def estimator_of(history: History, belief: Belief, exposure: Array, members: Array | None = None) -> Difference:
+def _estimator(samples: Any, task: Task, history: History, members: Array | None) -> Difference:
     """The difference estimator of the members (the whole pool by default)."""
-    volunteered = np.zeros(history.n_points, np.bool_)
-    volunteered[history.volunteered] = True
-    drawn = history.labelled[~volunteered[history.labelled]]
-    return Difference(
-        belief=belief,
-        drawn=drawn,
-        codes=history.known[drawn],
-        known=history.known,
-        volunteered=volunteered,
-        inside=np.ones(history.n_points, np.bool_) if members is None else members,
-        chances=np.maximum(inclusion_of(exposure), 1e-12),
-        skipped=np.array(list(history.skipped), np.int64),
-    )
+    inside = np.ones(len(task.pool), np.bool_) if members is None else members
+    return Difference(samples, task.pool.predictions, history.known, inside, np.array(list(history.skipped), np.int64))
 
 
-def _training_weights(history: History, exposure: Array) -> Array:
+def _training_weights(exposure: Array) -> Array:
     """(n,) how much each label counts in the fits: 1/sqrt(pi), at most 5 times the mean; 1 where nobody drew it."""
-    chance = inclusion_of(exposure)[history.labelled]
-    chance[np.isin(history.labelled, history.volunteered)] = 1.0
-    if not len(chance):
-        return chance
+    chance = np.where(exposure > 0, -np.expm1(-exposure), 1.0)
     weights = 1 / np.sqrt(np.maximum(chance, 1e-12))
     weights = np.minimum(weights / weights.mean(), 5.0)
     return np.asarray(weights / weights.mean())
 
 
-def _placed(found: Linearised, n: int) -> Array:
-    """(n,) the terms of a metric's estimate at all draws; 0 at those outside its slice."""
-    terms = np.zeros(n)
-    terms[np.flatnonzero(found.sampled)] = found.expansion * found.residual
-    return terms
+def _simultaneous_factor(task: Task, found: list[Linearised]) -> float:
+    """How many standard errors hold for all metrics together."""
+    terms = np.zeros((len(task.pool), len(found)))
+    for place, one in enumerate(found):
+        np.add.at(terms[:, place], one.rows, one.terms)
+    kept = terms[np.flatnonzero(np.abs(terms).sum(1) > 0)]
+    if not len(kept):
+        return normal_quantile(task.confidence)
+    return simultaneous_quantile(kept, task.confidence, np.random.default_rng([task.seed, SIMULTANEOUS]))
+
+
+def _undefined(metric: Metric, task: Task, history: History) -> Estimate:
+    """The answer while no drawn label tells anything."""
+    labels = len(history.labels)
+    note = "undefined: no label yet" if labels == 0 else "undefined: no drawn label yet"
+    return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
+
+
+def _insufficient(metric: Metric, found: Linearised) -> str:
+    if found.drawn:
+        return f"undefined: no label so far tells about {metric.name}"
+    return f"insufficient: no drawn label among these {found.size:,} points"
 
 
 def _skip_note(metric: Metric, found: Linearised) -> str:

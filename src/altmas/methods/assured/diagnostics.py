@@ -56,14 +56,14 @@ class Diagnostics:
         return asdict(self)
 
 
-def diagnose(estimator: Difference, skipped: Array) -> Diagnostics:
-    """The diagnostics of an estimator of the whole pool; `skipped` are drawn rows that got no label."""
-    predictions, drawn = estimator.belief.predictions, estimator.drawn
-    right = (estimator.codes == predictions[drawn]).astype(np.float64)
-    agree = estimator.belief.agree[drawn]
-    weights = 1 / estimator.chances[drawn]
-    share, error = _weighted_share(right, weights, estimator.chances[drawn])
-    lost = float((1 / estimator.chances[skipped]).sum())
+def diagnose(estimator: Difference) -> Diagnostics:
+    """The diagnostics of an estimator of the whole pool."""
+    rows = np.concatenate([part.rows for part in estimator.parts])
+    right = (estimator.known[rows] == estimator.predictions[rows]).astype(np.float64)
+    agree = np.concatenate([part.belief.agree[part.rows] for part in estimator.parts])
+    chances = np.concatenate([np.maximum(part.stage.chances[part.rows], 1e-12) for part in estimator.parts])
+    weights = np.concatenate([part.share * (1 + part.expansion) for part in estimator.parts])
+    share, error = _weighted_share(right, weights, chances)
     found: dict[str, Any] = {
         "calibration": _bins(agree, right),
         "calibration_z": _z(right, agree),
@@ -72,9 +72,20 @@ def diagnose(estimator: Difference, skipped: Array) -> Diagnostics:
         "random_share": share,
         "random_share_error": error,
         "difference": float(np.trace(estimator.table) / max(estimator.inside.sum(), 1)),
-        "skipped_share": lost / (lost + float(weights.sum())) if lost else 0.0,
+        "skipped_share": _skipped_share(estimator),
     }
-    return Diagnostics(**found, warnings=tuple(_warnings(found, len(drawn))))
+    return Diagnostics(**found, warnings=tuple(_warnings(found, len(rows))))
+
+
+def _skipped_share(estimator: Difference) -> float:
+    """Share of the pool that would be skipped, by the weights of the stages."""
+    lost = total = 0.0
+    skipped = np.zeros(len(estimator.known), np.bool_)
+    skipped[estimator.skipped] = True
+    for part in estimator.parts:
+        weights = part.share / np.maximum(part.stage.chances[part.stage.used], 1e-12)
+        lost, total = lost + float(weights[skipped[part.stage.used]].sum()), total + float(weights.sum())
+    return lost / total if total > 0 else 0.0
 
 
 def _weighted_share(right: Array, weights: Array, chances: Array) -> tuple[float, float]:

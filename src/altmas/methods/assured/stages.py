@@ -1,0 +1,175 @@
+"""Stages of draws: sampling without replacement by exponential races, with a threshold (bottom-k, rank conditioning).
+
+Within a stage the sizes u_i are fixed; they depend on labels of earlier stages only. Every point of its population gets
+a race time r_i = E_i / u_i, E_i ~ Exp(1) from the seed and the number of the stage, and points are asked for in the
+order of r. The sample is the longest answered prefix of that order; with tau the race time of the next point,
+    p_i = P(r_i < tau) = 1 - exp(-u_i tau)                      exactly, given everything else          (V1)
+so a point that was asked for and not answered lies beyond tau: it is not in the sample and moves nothing.
+Cohen and Kaplan (2007), bottom-k sketches; Duffield, Lund and Thorup (2007), priority sampling.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.history import Batch, History
+from altmas.methods.assured.first_edition import first_edition_exposure
+from altmas.types import Array
+
+Mask = NDArray[np.bool_]
+
+LEVELS = np.geomspace(0.02, 4000.0, 256)
+"""Sampling sizes are kept on this grid, one byte for each point, so that a log of a million points stays small."""
+RACES = 77
+"""The random stream of race times."""
+LONGEST = 1e12
+"""A threshold beyond every race time: the whole population was answered."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of draws, as far as it has been answered.
+
+    population  (N,) points without a label or skip when it began
+    sizes       (N,) u_i;  times (N,) r_i, infinite outside the population
+    used        rows of the sample in the order of their times, skipped ones included
+    exposure    (N,) u_i tau, 0 outside the population
+    gain        how many random labels one of its labels was expected to be worth when it began
+    threshold   tau; 0 before anything was answered
+    """
+
+    population: Mask
+    sizes: Array
+    times: Array
+    used: NDArray[np.int64]
+    exposure: Array
+    gain: float = 1.0
+    threshold: float = 0.0
+
+    @cached_property
+    def chances(self) -> Array:
+        """(N,) p_i of (V1); 0 outside the population."""
+        return np.asarray(-np.expm1(-self.exposure))
+
+    def next_points(self, free: Mask, n: int) -> NDArray[np.int64]:
+        """The next n points of the order that are free, fewer if there are fewer."""
+        rows = np.flatnonzero(free & self.population)
+        if n < len(rows):
+            rows = rows[np.argpartition(self.times[rows], n)[:n]]
+        return np.asarray(rows[np.argsort(self.times[rows], kind="stable")])
+
+    def draw_chances(self, rows: Array) -> Array:
+        """(n,) chance of each draw among the points not yet passed: u_i / (sum of u over times >= r_i)."""
+        if not len(rows):
+            return np.zeros(0)
+        ahead = np.flatnonzero(self.population & (self.times >= self.times[rows[0]]))
+        near = ahead[self.times[ahead] <= self.times[rows[-1]]]
+        near = near[np.argsort(self.times[near], kind="stable")]
+        passed = np.cumsum(self.sizes[near]) - self.sizes[near]
+        left = float(self.sizes[ahead].sum()) - passed[np.searchsorted(self.times[near], self.times[rows])]
+        return np.asarray(np.minimum(self.sizes[rows] / np.maximum(left, self.sizes[rows]), 1.0))
+
+
+def begin(sizes: Array, gain: float, history: History, seed: int) -> tuple[Stage, dict[str, Array]]:
+    """(a new stage with nothing asked yet, what its first batch records)."""
+    population = np.ones(history.n_points, np.bool_)
+    population[history.labelled] = False
+    population[list(history.skipped)] = False
+    races = np.array([seed, RACES, len(_starts(history))])
+    record = {"levels": levels_of(sizes), "population": np.packbits(population), "gain": np.array([gain])}
+    record["races"] = races
+    sizes = LEVELS[record["levels"]]
+    times = race_times(sizes, population, races)
+    nothing = np.zeros(0, np.int64)
+    return Stage(population, sizes, times, nothing, np.zeros(history.n_points), gain), record
+
+
+def race_times(sizes: Array, population: Mask, races: Array) -> Array:
+    """(N,) r_i = E_i / u_i; infinite outside the population. `races` seeds the stream of the stage."""
+    waits = np.random.default_rng(races.tolist()).standard_exponential(len(sizes))
+    return np.where(population, waits / sizes, np.inf)
+
+
+def levels_of(sizes: Array) -> NDArray[np.uint8]:
+    """(N,) the nearest level of each size."""
+    step = np.log(LEVELS[1] / LEVELS[0])
+    place = np.round(np.log(np.maximum(sizes, LEVELS[0]) / LEVELS[0]) / step)
+    return np.asarray(np.clip(place, 0, len(LEVELS) - 1), np.uint8)
+
+
+# ---------------------------------------------------------------- replay
+
+
+def stages_of(history: History) -> list[Stage]:
+    """Every stage of the log, in order; draws of the first edition of the method come first, as one stage."""
+    starts = _starts(history)
+    ends = [*starts, len(history.batches)][1:]
+    stages = [_replayed(history, start, end) for start, end in zip(starts, ends, strict=False)]
+    before = history.batches[: starts[0] if starts else len(history.batches)]
+    if any("scale" in batch.record for batch in before):
+        stages.insert(0, _first_edition(history, before))
+    return stages
+
+
+def _starts(history: History) -> list[int]:
+    """Places of the batches that began a stage."""
+    return [place for place, batch in enumerate(history.batches) if "population" in batch.record]
+
+
+def _replayed(history: History, start: int, end: int) -> Stage:
+    """The stage of the batches from `start` to `end`, cut at the first point that has no answer.
+
+    Points that somebody volunteered while it lasted are no draws: they do not end the sample, and count in it if
+    their race time lies before the threshold.
+    """
+    first = history.batches[start]
+    sizes, population = LEVELS[first.record["levels"]], _population(first, history.n_points)
+    times = race_times(sizes, population, first.record["races"])
+    asked = np.concatenate([batch.indices for batch in history.batches[start:end]])
+    reached = float(times[asked].max()) if len(asked) else 0.0
+    drawn = _mask(history.n_points, np.concatenate([batch.indices for batch in history.batches[:end]]))
+    answered = history.known >= 0
+    if end < len(history.batches):
+        volunteered = population & ~_population(history.batches[end], history.n_points) & ~drawn
+    else:
+        volunteered = population & answered & ~drawn
+    answered[list(history.skipped)] = True
+    beyond = np.where(times <= reached, ~answered, ~volunteered) & population
+    threshold = float(times[beyond].min()) if beyond.any() else LONGEST
+    used = np.flatnonzero(population & answered & (times < threshold))
+    return Stage(
+        population,
+        sizes,
+        times,
+        used[np.argsort(times[used], kind="stable")],
+        np.where(population, sizes * threshold, 0.0),
+        float(first.record["gain"][0]),
+        threshold,
+    )
+
+
+def _population(batch: Batch, n_points: int) -> Mask:
+    return np.unpackbits(batch.record["population"], count=n_points).astype(np.bool_)
+
+
+def _mask(n_points: int, rows: Array) -> Mask:
+    mask = np.zeros(n_points, np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def _first_edition(history: History, batches: tuple[Batch, ...]) -> Stage:
+    """The draws of the first edition as one stage: inclusion by the exposure of the batches that are answered whole."""
+    answered = history.known >= 0
+    answered[list(history.skipped)] = True
+    whole = 0
+    while whole < len(batches) and answered[batches[whole].indices].all():
+        whole += 1
+    drawn = np.concatenate([np.zeros(0, np.int64), *(batch.indices for batch in batches[:whole])])
+    population = np.ones(history.n_points, np.bool_)
+    population[history.volunteered] = False
+    exposure = np.where(population, first_edition_exposure(batches[:whole], history.n_points), 0.0)
+    never = np.full(history.n_points, np.inf)
+    return Stage(population, exposure, never, drawn, exposure, threshold=1.0)

@@ -109,9 +109,11 @@ def pool() -> altmas.Pool:
 def test_the_sentence_names_what_is_missing_and_the_command(bare, monkeypatch):
     with pytest.raises(ImportError) as caught:
         require("paper", "this part")
-    assert str(caught.value) == (f"this part needs jax, optax and bayesian-optimization; install the extra: {INSTALL}")
+    assert str(caught.value) == (
+        f"this part needs jax, optax and bayesian-optimization, so nothing was done; install the extra: {INSTALL}"
+    )
     monkeypatch.setattr("altmas.extras.find_spec", lambda module: None if module == "optax" else module)
-    with pytest.raises(MissingExtra, match="this part needs optax; install"):
+    with pytest.raises(MissingExtra, match="this part needs optax, so nothing was done; install"):
         require("paper", "this part")
     assert missing("") == []
     require("", "a part that needs nothing")

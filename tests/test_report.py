@@ -248,9 +248,13 @@ def test_a_path_that_ends_in_json_writes_that_alone(tmp_path):
 
 
 def test_notebooks_show_verdicts_escaped():
-    session = make_session(labels=30)
+    session = make_session(labels=30, thresholds={"accuracy": 0.99})
     for shown in (session.report()._repr_html_(), session._repr_html_()):
         assert "accuracy" in shown and EVIL not in shown and "&lt;script&gt;" in shown
+    report = session.report()
+    assert report.content["headline"]["verdict"] in report._repr_html_()
+    assert str(report).startswith(report.content["headline"]["verdict"])
+    assert report._repr_html_().count("interval 0.") == 1  # one verdict, where something was wanted
 
 
 # ---------------------------------------------------------------- sentences

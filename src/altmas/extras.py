@@ -19,7 +19,9 @@ def require(extra: str, what: str) -> None:
     """MissingExtra, which says what to install, if a part that `what` names needs an extra that is not there."""
     lacking = missing(extra)
     if lacking:
-        raise MissingExtra(f"{what} needs {_joined(lacking)}; install the extra: pip install 'altmas[{extra}]'")
+        raise MissingExtra(
+            f"{what} needs {_joined(lacking)}, so nothing was done; install the extra: pip install 'altmas[{extra}]'"
+        )
 
 
 def _joined(names: list[str]) -> str:

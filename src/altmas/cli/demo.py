@@ -52,7 +52,7 @@ def demo(
     if left_out := left_out_methods():
         show.say("")
         show.paragraph(
-            f"Not shown, as its packages are not installed: {', '.join(left_out)}. "
+            f"Left out, as their packages are not installed: {', '.join(left_out)}. "
             "To see them too: pip install 'altmas[paper]'"
         )
     _next(session, report)

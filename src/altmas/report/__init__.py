@@ -47,7 +47,8 @@ class Report:
         return Path(path)
 
     def __str__(self) -> str:
-        return "\n".join(one["verdict"]["sentence"] for one in self.content["metrics"])
+        headline = f"{self.content['headline']['verdict']} {self.content['headline']['next']}".rstrip()
+        return "\n".join([headline, *(one["verdict"]["sentence"] for one in self.content["metrics"])])
 
     def _repr_html_(self) -> str:
         return fragment(self.content)

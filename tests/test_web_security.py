@@ -50,7 +50,7 @@ def test_every_answer_is_hardened(page: Page, path: str) -> None:
 # ---------------------------------------------------------------- host: DNS rebinding
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8377", "127.0.0.1.evil.example", "10.0.0.8", "", "a@b"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8377", "127.0.0.1.evil.example", "10.0.0.8"])
 def test_a_foreign_host_name_is_refused(page: Page, host: str) -> None:
     for answer in (
         page.get("/", headers={"host": host}),
@@ -58,6 +58,22 @@ def test_a_foreign_host_name_is_refused(page: Page, host: str) -> None:
     ):
         assert answer.status_code == 421
     assert "x" not in {one.name for one in page.session.status().annotators}
+
+
+MALFORMED = ["", "a@b", "[::1", "::1]", "[x]:1", "a b", "127.0.0.1:port", "127.0.0.1:99999", "127.0.0.1/", "a,b", "é"]
+
+
+@pytest.mark.parametrize("host", MALFORMED)
+def test_a_malformed_host_or_origin_is_told_so(page: Page, host: str) -> None:
+    given = host.encode("latin-1")
+    for answer in (
+        page.get("/", headers={b"host": given}),
+        page.get("/", headers=[(b"host", b"127.0.0.1"), (b"host", given)]),
+        page.post("/api/next", {"annotator": "x"}, headers={b"origin": b"http://" + given}),
+        page.post("/api/next", {"annotator": "x"}, headers={b"origin": given or b"x"}),
+    ):
+        assert answer.status_code == 400 and "nothing was done" in answer.json()["error"]
+    assert page.session.status().annotators == ()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:9000", "[::1]:8377", "LOCALHOST"])
@@ -193,14 +209,42 @@ def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch, 
     assert (b"wrong", TOKEN.encode()) in compared
 
 
-def test_any_other_host_has_a_token_and_an_empty_one_is_refused() -> None:
+def test_whatever_others_can_reach_has_a_token() -> None:
     session = create()
     assert serving._access(session, "127.0.0.1", None, None, []).token is None
+    assert serving._access(session, "127.0.0.1", None, None, ["localhost"]).token is None
     made = {serving._access(session, host, None, None, []).token for host in ("0.0.0.0", "::", "192.168.1.7", "lab")}
-    assert len(made) == 4 and all(token is not None and len(token) >= 32 for token in made)
+    made |= {serving._access(session, "127.0.0.1", None, None, [name]).token for name in ("lab", "https://lab.example")}
+    assert len(made) == 6 and all(token is not None and len(token) >= 32 for token in made)
     assert serving._access(session, "0.0.0.0", TOKEN, None, []).token == TOKEN
-    with pytest.raises(PlanError, match="token is empty"):
-        serving._access(session, "0.0.0.0", " ", None, [])
+
+
+@pytest.mark.parametrize(
+    "token", ["", " ", "short", "fifteen-letters", "a" * 40, "ababababababababab", "sixteen letters!", "x\n" * 20]
+)
+def test_a_token_or_key_that_can_be_guessed_is_refused_and_not_repeated(token: str) -> None:
+    for given in ({"token": token, "owner_key": None}, {"token": None, "owner_key": token}):
+        for host in ("127.0.0.1", "0.0.0.0"):
+            with pytest.raises(PlanError, match="nothing was started") as refusal:
+                serving._access(create(), host, allowed_hosts=[], **given)
+            assert len(token) < 5 or token not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["", "http://", "ftp://lab.example", "lab.example/path", "a b", "me@lab"])
+def test_a_further_name_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(PlanError, match="not a name"):
+        serving._access(create(), "127.0.0.1", None, None, [name])
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Forwarded-Host", "Via", "X-Real-IP"])
+def test_an_open_page_is_not_answered_through_a_proxy(page: Page, closed: Page, header: str) -> None:
+    """A proxy makes it reachable for others, who would need no token."""
+    for answer in (
+        page.get("/", headers={header: "x"}),
+        page.post("/api/next", {"annotator": "x"}, headers={header: "x"}),
+    ):
+        assert answer.status_code == 403 and "--allowed-host" in answer.json()["error"]
+    assert closed.get(f"/?token={TOKEN}", headers={header: "x"}).status_code == 303
 
 
 def test_a_real_server_prints_the_token_once_and_logs_no_request(tmp_path: Path) -> None:

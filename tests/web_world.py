@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -17,12 +18,13 @@ import httpx
 import uvicorn
 
 import altmas
-from altmas.web import create_app
+from altmas.web import create_app, serving
 from altmas.web.access import Access
+from altmas.web.connections import LimitedProtocol, Loop
 from altmas.web.prefetch import READY
 
 BASE = "http://127.0.0.1:8377"
-OWNER = "the-owner's-key"
+OWNER = "the-owner-alone-has-this-key"
 
 
 class Page:
@@ -96,15 +98,24 @@ def eventually(true: Callable[[], object], seconds: float = 60.0) -> None:
 
 
 @contextmanager
-def threaded(page: Page) -> Iterator[str]:
-    """The page on a loopback port of this process; its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(page.app, log_level="warning", access_log=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+def threaded(page: Page, tls: dict[str, str] | None = None, **limits: Any) -> Iterator[str]:
+    """The page on a loopback port of this process, served as `altmas label` does; its address.
+
+    limits  most, header_seconds, request_seconds of the connections
+    """
+    protocol = type("Limited", (LimitedProtocol,), limits)
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
+        server = uvicorn.Server(serving._config(page.app, protocol, tls or {}))
+
+        def run() -> None:
+            with asyncio.Runner(loop_factory=Loop) as runner:
+                runner.run(server.serve(sockets=[listening]))
+
+        thread = threading.Thread(target=run, daemon=True)
         thread.start()
         eventually(lambda: server.started)
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield f"http{'s' * bool(tls)}://127.0.0.1:{listening.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join(10)
@@ -113,7 +124,8 @@ def threaded(page: Page) -> Iterator[str]:
 class Server:
     """The page of a session file in a process of its own, which can be killed and started again on its port."""
 
-    def __init__(self, path: Path, *, port: int = 0, **options: Any) -> None:
+    def __init__(self, path: Path, *, port: int = 0, verify: str = "", **options: Any) -> None:
+        self.verify = ssl.create_default_context(cafile=verify) if verify else None
         self.path, self.port, self.options = path, port, {"owner_key": OWNER, **options}
         self.printed = ""
         self.process: subprocess.Popen[str] | None = None
@@ -133,7 +145,9 @@ class Server:
         assert self.process.stdout is not None
         while "Ctrl+C" not in self.printed:
             line = self.process.stdout.readline()
-            assert line, f"the server ended: {self.printed}"
+            if not line:
+                self._ended()
+                raise AssertionError(f"the server ended: {self.printed}")
             self.printed += line
         address = next(word for word in self.printed.split() if word.startswith("http"))
         self.port = int(address.split("://")[1].split("/")[0].rpartition(":")[2])
@@ -142,11 +156,12 @@ class Server:
 
     @property
     def base(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' * (self.verify is not None)}://127.0.0.1:{self.port}"
 
     def answers(self) -> bool:
         try:
-            return httpx.get(f"{self.base}/api/setup", timeout=2).status_code in (200, 401)
+            answer = httpx.get(f"{self.base}/api/setup", timeout=2, verify=self.verify or True)
+            return answer.status_code in (200, 401)
         except httpx.TransportError:
             return False
 

@@ -2,6 +2,7 @@
 
 import getpass
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,7 +23,8 @@ NETWORK = "The page"
     LABEL,
     "altmas label xray.altmas",
     "altmas label xray.altmas --terminal --annotator ana",
-    "altmas label xray.altmas --host 0.0.0.0 --port 8377",
+    "altmas label xray.altmas --host 0.0.0.0 --port 8377 --people people.txt",
+    "altmas label xray.altmas --people people.txt --allowed-host https://lab.example --root-path /labels",
 )
 def label(
     session: opt.SessionFile,
@@ -47,8 +49,57 @@ def label(
         list[str] | None,
         typer.Option(
             "--allowed-host",
-            help="A further name under which people reach the page; repeatable.",
+            help="A further name under which people reach the page, https://NAME behind a proxy; repeatable.",
             rich_help_panel=NETWORK,
+        ),
+    ] = None,
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            "--people",
+            metavar="FILE",
+            help="One annotator in each line; each gets a link of their own, kept in FILE.links.",
+            rich_help_panel=NETWORK,
+            show_default=False,
+        ),
+    ] = None,
+    owner_key: Annotated[
+        str | None,
+        typer.Option(
+            "--owner-key",
+            envvar="ALTMAS_OWNER_KEY",
+            help="What the overview needs; by default one is made up and printed.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = None,
+    root_path: Annotated[
+        str,
+        typer.Option(
+            "--root-path",
+            metavar="PATH",
+            help="Path in front of all addresses, behind a proxy.",
+            rich_help_panel=NETWORK,
+            show_default=False,
+        ),
+    ] = "",
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="TLS certificate (PEM): the page is served by https.",
+            rich_help_panel=NETWORK,
+            show_default=False,
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="Private key of the certificate (PEM), unless it is in the same file.",
+            rich_help_panel=NETWORK,
+            show_default=False,
         ),
     ] = None,
     browser: Annotated[
@@ -74,6 +125,11 @@ def label(
             token=token,
             annotator=annotator,
             allowed_hosts=allowed_hosts or (),
+            people=people,
+            owner_key=owner_key,
+            root_path=root_path,
+            certificate=certificate,
+            key=key,
             lease=lease,
         )
 

@@ -39,9 +39,10 @@ class Reply:
 
     def answer(self) -> Answer:
         """The reply as the session takes it."""
-        said = {"note" if self.kind in ("label", "adjudication") else "reason": self.reason}
+        ruled_or_labelled = self.kind in ("label", "adjudication")
+        reason, note = ("", self.reason) if ruled_or_labelled else (self.reason, "")
         made_at = self.created_at or ""
-        return Answer(self.id, self.label, self.kind, self.annotator, self.seconds, made_at=made_at, **said)
+        return Answer(self.id, self.label, self.kind, self.annotator, self.seconds, reason, note, made_at)
 
 
 @dataclass(frozen=True)

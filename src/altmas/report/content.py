@@ -243,6 +243,8 @@ def _people(session: "Session", status: Status) -> Plain:
     reasons = Counter(reason or "no reason" for reason in session.history.skipped.values())
     return {
         "annotators": [asdict(one) for one in status.annotators],
+        "authenticated": sum(one.authenticated for one in status.annotators),
+        "claimed": sum(one.claimed for one in status.annotators),
         "seconds_per_label": status.seconds_per_label,
         "seconds": float(sum(seconds)),
         "timed": len(seconds),

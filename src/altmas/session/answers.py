@@ -13,12 +13,16 @@ from altmas.session.store import Entry
 DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that turn the direction of writing: with them one name can look like another."""
 
+NAME_LENGTH = 100
+"""Characters that an annotator's name has at most."""
+
 
 @dataclass(frozen=True)
 class Answer:
     """One label, one "skip" or "unsure" with its reason, or one "adjudication": a ruling over the votes on the point.
 
     seconds  how long the annotator looked;  made_at  when it was made, if it was made elsewhere
+    authenticated  whether the page knew the annotator by a secret; None where nobody looked (a script, a file)
     """
 
     id: object
@@ -29,6 +33,7 @@ class Answer:
     reason: str = ""
     note: str = ""
     made_at: str = ""
+    authenticated: bool | None = None
 
     def entry(self, pool: Pool) -> Entry:
         """The answer as it is written down; UnknownPoint, UnknownLabel or PlanError if it cannot be."""
@@ -40,9 +45,15 @@ class Answer:
             label = str(pool.classes[pool.code(self.label, where=f"point {self.id!r}: ")])
         said = {"reason": self.reason, "note": self.note, "made_at": self.made_at}
         body: dict[str, Any] = {key: text(value) for key, value in said.items() if value}
+        body |= authentication(self.authenticated)
         return Entry(
             self.kind, annotator_name(self.annotator), str(pool.ids[row]), label, _time(self.seconds), body=body
         )
+
+
+def authentication(authenticated: bool | None) -> dict[str, Any]:
+    """What an event says about its annotator's name; nothing where nobody looked."""
+    return {} if authenticated is None else {"authenticated": authenticated}
 
 
 def annotator_name(name: str | None) -> str | None:
@@ -54,6 +65,11 @@ def annotator_name(name: str | None) -> str | None:
                 f"the annotator's name {given!r} holds the character U+{ord(letter):04X}, which cannot be seen; "
                 "expected plain text without control characters and changes of direction; nothing was recorded"
             )
+    if given is not None and len(given) > NAME_LENGTH:
+        raise PlanError(
+            f"the annotator's name {given[:40]!r}... has {len(given)} characters; expected at most {NAME_LENGTH}; "
+            "nothing was recorded"
+        )
     return given or None
 
 

@@ -27,7 +27,7 @@ from altmas.outputs import kept_by, write_whole
 from altmas.pool import Name, Pool
 from altmas.progress import progress_bar
 from altmas.session.above import above
-from altmas.session.answers import Answer, annotator_name
+from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.archive import about, archivable, compare, parts_of, stored_pool
 from altmas.session.arrays import pack
 from altmas.session.journal import Journal
@@ -293,33 +293,40 @@ class Session:
         reason: str = "",
         seconds: float | None = None,
         revises: int | None = None,
+        authenticated: bool | None = None,
     ) -> tuple[Event, list[Query]]:
         """`vote`, and the next n points that are ready for this annotator (`ask` with draw=False), in one write."""
-        answer = Answer(id, label, kind, annotator, seconds, reason)
+        answer = Answer(id, label, kind, annotator, seconds, reason, authenticated=authenticated)
         event, rows = self._ballots.cast_and_take(answer, revises, n, lease)
         return event, [self._query(row) for row in rows]
 
-    def undo(self, annotator: str | None = None, *, seq: int | None = None) -> Undone | None:
+    def undo(
+        self, annotator: str | None = None, *, seq: int | None = None, authenticated: bool | None = None
+    ) -> Undone | None:
         """Take back the last label, skip or ruling (of that annotator); what it was, or None if there is nothing.
 
         With seq, that event alone: None if it was taken back already, VoteConflict if something newer stands.
         """
-        return self._ballots.take_back(annotator_name(annotator), seq)
+        return self._ballots.take_back(annotator_name(annotator), seq, authenticated)
 
     def adjudicate(self, id: object, label: object, annotator: str | None = None, note: str = "") -> None:
         """Settle the label of a point over the votes of its annotators."""
         self._ballots.settle(id, label, annotator, note)
 
-    def reveal(self, id: object, annotator: str | None = None) -> None:
+    def reveal(self, id: object, annotator: str | None = None, *, authenticated: bool | None = None) -> None:
         """Record that an annotator looked at what the model predicts for a point."""
         point = str(self.pool.ids[self.pool.index(id)])
-        self._journal.write(lambda ledger: [Entry("reveal", annotator_name(annotator), point)])
+        entry = Entry("reveal", annotator_name(annotator), point, body=authentication(authenticated))
+        self._journal.write(lambda ledger: [entry])
 
-    def note(self, remark: str, id: object = None, annotator: str | None = None) -> None:
+    def note(
+        self, remark: str, id: object = None, annotator: str | None = None, *, authenticated: bool | None = None
+    ) -> None:
         """Record a remark, about one point or about the session."""
         point = None if id is None else str(self.pool.ids[self.pool.index(id)])
-        body = {"text": text(remark)}
-        self._journal.write(lambda ledger: [Entry("note", annotator_name(annotator), point, body=body)])
+        body = {"text": text(remark)} | authentication(authenticated)
+        entry = Entry("note", annotator_name(annotator), point, body=body)
+        self._journal.write(lambda ledger: [entry])
 
     def release(self, annotator: str) -> None:
         """End the leases of an annotator who went away: the points can be asked of others at once."""

@@ -24,7 +24,11 @@ from altmas.task import Task
 
 @dataclass(frozen=True)
 class AnnotatorStatus:
-    """What one annotator has done; nobody named is ""."""
+    """What one annotator has done; nobody named is "".
+
+    authenticated  votes on the page with a link of their own;  claimed  votes on the page under a name that anybody
+    could type; votes from scripts and files are neither
+    """
 
     name: str
     labels: int
@@ -32,6 +36,8 @@ class AnnotatorStatus:
     leased: int
     seconds_per_label: float
     last_at: str
+    authenticated: int = 0
+    claimed: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,15 +145,26 @@ def status_of(plan: Plan, ledger: Ledger, holders: Mapping[int, str]) -> Status:
 
 def _annotators(ledger: Ledger, holders: Mapping[int, str]) -> tuple[AnnotatorStatus, ...]:
     labels, skips, last = Counter[str](), Counter[str](), dict[str, str]()
+    checked = Counter[tuple[str, object]]()
     for row in ledger.voted():
         for vote in ledger.votes(row):
             (skips if vote.code is None else labels)[vote.annotator or ""] += 1
+            checked[vote.annotator or "", ledger.standing[vote.seq].body.get("authenticated")] += 1
     for event in ledger.standing.values():
         if event.kind in VOTES:
             last[event.annotator or ""] = event.at
     leased = Counter(holders.values())
     return tuple(
-        AnnotatorStatus(name, labels[name], skips[name], leased[name], _pace(ledger, name), last.get(name, ""))
+        AnnotatorStatus(
+            name,
+            labels[name],
+            skips[name],
+            leased[name],
+            _pace(ledger, name),
+            last.get(name, ""),
+            authenticated=checked[name, True],
+            claimed=checked[name, False],
+        )
         for name in sorted(last.keys() | leased.keys())
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from altmas.errors import PlanError, SessionError, VoteConflict
 from altmas.pool import Name, Pool
-from altmas.session.answers import Answer, annotator_name
+from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.journal import Compose, Journal
 from altmas.session.log import VOTES, Ledger
 from altmas.session.opinions import check_turn, repeated, wants_two
@@ -86,7 +86,7 @@ class Ballots:
 
         return compose, said
 
-    def take_back(self, name: str | None, seq: int | None) -> Undone | None:
+    def take_back(self, name: str | None, seq: int | None, authenticated: bool | None = None) -> Undone | None:
         """What was taken back: the last answer or ruling (of that annotator), who then holds the point again."""
         taken: list[Event] = []
         store = self.journal.store
@@ -100,7 +100,7 @@ class Ballots:
             taken.append(last)
             if name is not None and last.point not in store.leases(time.time()):
                 store.lease([last.point], name, time.time() + LEASE_SECONDS)
-            return [Entry("undo", name, last.point, refers=last.seq)]
+            return [Entry("undo", name, last.point, refers=last.seq, body=authentication(authenticated))]
 
         self.journal.write(compose)
         return self._undone(taken[0]) if taken else None

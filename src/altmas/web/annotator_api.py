@@ -152,6 +152,7 @@ class Desk:
         seconds: float | None,
         revises: int | None,
         have: Collection[str] = (),
+        authenticated: bool = False,
     ) -> dict[str, Any]:
         """The acknowledgement of a label, a skip or an "unsure", on disk and once only, with the items that come next.
 
@@ -160,7 +161,16 @@ class Desk:
         id = self.session.pool.ids[self.row(handle)]
         name = self.class_name(label) if kind == "label" else None
         event, mine = self.session.vote_and_ask(
-            id, name, annotator, HAND, self.lease, kind=kind, reason=reason, seconds=seconds, revises=revises
+            id,
+            name,
+            annotator,
+            HAND,
+            self.lease,
+            kind=kind,
+            reason=reason,
+            seconds=seconds,
+            revises=revises,
+            authenticated=authenticated,
         )
         self.supply.told()
         told = {"seq": event.seq, "saved_at": event.at} | self._handed(annotator, mine, have)
@@ -173,9 +183,14 @@ class Desk:
             raise UnknownLabel(f"class number {code} does not exist (0 to {len(classes) - 1}); nothing was recorded")
         return classes[code]
 
-    def undo(self, annotator: str, seq: int) -> dict[str, Any] | None:
-        """The item whose vote was taken back, with the earlier vote that stands now; None if it was done before."""
-        undone = self.session.undo(annotator, seq=seq)
+    def undo(self, annotator: str, seq: int, *, authenticated: bool = False) -> dict[str, Any] | None:
+        """The item whose vote was taken back, with the earlier vote that stands now; None if it was done before.
+
+        Votes alone can be taken back here: a ruling under the same name is the owner's affair.
+        """
+        if all(event.seq != seq for event in self.session.votes_by(annotator)):
+            return None
+        undone = self.session.undo(annotator, seq=seq, authenticated=authenticated)
         if undone is None:
             return None
         self.supply.wake()
@@ -195,14 +210,14 @@ class Desk:
         label = None if event.label is None else self.session.pool.code(event.label)
         return {"kind": event.kind, "label": label, "reason": event.body.get("reason", ""), "seq": event.seq}
 
-    def note(self, annotator: str, handle: str, text: str) -> None:
+    def note(self, annotator: str, handle: str, text: str, *, authenticated: bool = False) -> None:
         """Write a remark on an item down."""
-        self.session.note(text, self.session.pool.ids[self.row(handle)], annotator)
+        self.session.note(text, self.session.pool.ids[self.row(handle)], annotator, authenticated=authenticated)
 
-    def reveal(self, annotator: str, handle: str) -> dict[str, Any]:
+    def reveal(self, annotator: str, handle: str, *, authenticated: bool = False) -> dict[str, Any]:
         """What the model says about an item, after it was written down that the annotator looked."""
         pool, row = self.session.pool, self.row(handle)
-        self.session.reveal(pool.ids[row], annotator)
+        self.session.reveal(pool.ids[row], annotator, authenticated=authenticated)
         code = int(pool.predictions[row])
         score = None if pool.scores is None else float(pool.scores[row][code])
         return {"prediction": str(pool.classes[code]), "score": score}

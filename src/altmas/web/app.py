@@ -1,7 +1,9 @@
 """The page's server: addresses, what each takes and gives, and how errors are told."""
 
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,36 +11,30 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, Field
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from altmas.errors import AltmasError, StoreFailure, UnknownPoint, VoteConflict
 from altmas.items.images import NoImage
 from altmas.session import LEASE_SECONDS, Session
-from altmas.web.access import Access, Guard
+from altmas.web.access import PERSON, Access, Guard
 from altmas.web.annotator_api import Desk, Texts
 from altmas.web.overview import Watch, overview, to_settle
+from altmas.web.people import OWNER, label_name
 from altmas.web.prefetch import Supply
 
 STATIC = Path(__file__).parent / "static"
 
 
-def _name(given: str) -> str:
-    name = " ".join(given.split())
-    if not name or not name.isprintable():
-        raise ValueError("a name needs at least one visible character")
-    return name
-
-
-Annotator = Annotated[str, Field(max_length=80), AfterValidator(_name)]
+Annotator = Annotated[str, AfterValidator(label_name)]
 Handle = Annotated[str, Field(pattern=r"^[0-9a-f]{20}$")]
 Seconds = Annotated[float, Field(ge=0, le=7 * 24 * 3600, allow_inf_nan=False)]
 
 
 class Asked(BaseModel):
-    """Who asks for items, and which of them their page has already."""
+    """Who asks for items (with a link of their own the name may be left out), and which their page has already."""
 
-    annotator: Annotator
+    annotator: Annotator | None = None
     have: list[Handle] = Field(default=[], max_length=100)
 
 
@@ -79,6 +75,34 @@ class Ruled(BaseModel):
     label: int
 
 
+class NotYou(Exception):
+    """Somebody spoke in another person's name."""
+
+
+class NoName(Exception):
+    """Somebody gave no name where names are claims."""
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Whose request it is; authenticated: known by a secret of their own, not by the name they claim."""
+
+    name: str
+    authenticated: bool
+
+
+def _speaker(request: Request, claimed: str | None) -> Speaker:
+    """Who speaks: the person whose secret came with the request, or else whoever they say."""
+    person: str | None = request.scope.get(PERSON)
+    if person is None:
+        if claimed is None:
+            raise NoName("annotator: a name is needed; nothing was recorded")
+        return Speaker(claimed, False)
+    if claimed not in (None, person):
+        raise NotYou(f"this browser has the link of {person!r} and cannot speak as anybody else; nothing was recorded")
+    return Speaker(person, True)
+
+
 def create_app(
     session: Session,
     access: Access | None = None,
@@ -109,39 +133,43 @@ def create_app(
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.supply, app.state.watch, app.state.desk = supply, watch, desk
-    _pages(app)
+    access = access or Access(owner="")
+    _pages(app, access.root)
     _annotators(app, desk)
     _owner(app, desk, watch)
     _errors(app)
-    app.add_middleware(Guard, access=access or Access(owner=""))
+    app.add_middleware(Guard, access=access)
     return app
 
 
-def _pages(app: FastAPI) -> None:
+def _pages(app: FastAPI, root: str) -> None:
     for path, file in {"/": "label.html", "/overview": "overview.html", "/adjudicate": "adjudicate.html"}.items():
-        app.add_api_route(path, _page(file), methods=["GET", "HEAD"])
+        app.add_api_route(path, _page(file, root), methods=["GET", "HEAD"])
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 
 
-def _page(file: str) -> Callable[[], FileResponse]:
-    return lambda: FileResponse(STATIC / file, media_type="text/html; charset=utf-8")
+def _page(file: str, root: str) -> Callable[[], HTMLResponse]:
+    """A page whose addresses begin with `root`; scripts learn it from their own address."""
+    text = re.sub(r'(href|src)="/', rf'\1="{root}/', (STATIC / file).read_text(encoding="utf-8"))
+    return lambda: HTMLResponse(text)
 
 
 def _annotators(app: FastAPI, desk: Desk) -> None:
     """What annotators may ask and say. Whatever writes is a POST; handlers run in threads and never wait for a fit."""
 
     @app.get("/api/setup")
-    def setup() -> dict[str, Any]:
-        return desk.setup()
+    def setup(request: Request) -> dict[str, Any]:
+        return desk.setup() | {"person": request.scope.get(PERSON)}
 
     @app.post("/api/next")
-    def next_items(asked: Asked) -> dict[str, Any]:
-        return desk.hand(asked.annotator, asked.have)
+    def next_items(request: Request, asked: Asked) -> dict[str, Any]:
+        return desk.hand(_speaker(request, asked.annotator).name, asked.have)
 
     @app.post("/api/vote")
-    def vote(said: Voted) -> dict[str, Any]:
+    def vote(request: Request, said: Voted) -> dict[str, Any]:
+        who = _speaker(request, said.annotator)
         return desk.vote(
-            said.annotator,
+            who.name,
             said.item,
             kind=said.kind,
             label=said.label,
@@ -149,25 +177,32 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
             seconds=said.seconds,
             revises=said.revises,
             have=said.have,
+            authenticated=who.authenticated,
         )
 
     @app.post("/api/undo")
-    def undo(said: TakenBack) -> dict[str, Any]:
-        undone = desk.undo(said.annotator, said.seq)
-        return {"undone": undone, "header": desk.header(said.annotator)}
+    def undo(request: Request, said: TakenBack) -> dict[str, Any]:
+        who = _speaker(request, said.annotator)
+        undone = desk.undo(who.name, said.seq, authenticated=who.authenticated)
+        return {"undone": undone, "header": desk.header(who.name)}
 
     @app.get("/api/mine")
-    def mine(annotator: Annotator, before: int | None = None, limit: int = 10) -> dict[str, Any]:
-        return {"votes": desk.mine(annotator, before, max(1, min(limit, 50)))}
+    def mine(
+        request: Request, annotator: Annotator | None = None, before: int | None = None, limit: int = 10
+    ) -> dict[str, Any]:
+        who = _speaker(request, annotator)
+        return {"votes": desk.mine(who.name, before, max(1, min(limit, 50)))}
 
     @app.post("/api/note")
-    def note(said: Remarked) -> dict[str, Any]:
-        desk.note(said.annotator, said.item, said.text)
-        return {"header": desk.header(said.annotator)}
+    def note(request: Request, said: Remarked) -> dict[str, Any]:
+        who = _speaker(request, said.annotator)
+        desk.note(who.name, said.item, said.text, authenticated=who.authenticated)
+        return {"header": desk.header(who.name)}
 
     @app.post("/api/reveal")
-    def reveal(looked: Looked) -> dict[str, Any]:
-        return desk.reveal(looked.annotator, looked.item)
+    def reveal(request: Request, looked: Looked) -> dict[str, Any]:
+        who = _speaker(request, looked.annotator)
+        return desk.reveal(who.name, looked.item, authenticated=who.authenticated)
 
     @app.get("/api/image/{handle}/{number}")
     def image(handle: Handle, number: int) -> Response:
@@ -189,7 +224,7 @@ def _owner(app: FastAPI, desk: Desk, watch: Watch) -> None:
     @app.post("/api/owner/rule")
     def owner_rule(ruled: Ruled) -> dict[str, Any]:
         name = desk.class_name(ruled.label)
-        desk.session.adjudicate(desk.session.pool.ids[desk.row(ruled.item)], name, "owner")
+        desk.session.adjudicate(desk.session.pool.ids[desk.row(ruled.item)], name, OWNER)
         return {"left": len(to_settle(desk))}
 
 
@@ -197,6 +232,8 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (VoteConflict, 409),
     (UnknownPoint, 404),
     (NoImage, 404),
+    (NotYou, 403),
+    (NoName, 422),
     (StoreFailure, 503),
     (AltmasError, 422),
 )
@@ -211,13 +248,16 @@ def _errors(app: FastAPI) -> None:
         assert isinstance(problem, RequestValidationError)
         first = problem.errors()[0]
         field = ".".join(str(place) for place in first["loc"][1:]) or "body"
-        return JSONResponse({"error": f"{field}: {first['msg']}; nothing was recorded"}, 422)
+        told_already = first["msg"].endswith("nothing was recorded")
+        return JSONResponse(
+            {"error": f"{field}: {first['msg']}" + ("" if told_already else "; nothing was recorded")}, 422
+        )
 
     def plain(_: Request, problem: Exception) -> Response:
         assert isinstance(problem, HTTPException)
         return JSONResponse({"error": str(problem.detail)}, problem.status_code)
 
-    app.add_exception_handler(AltmasError, told)
-    app.add_exception_handler(NoImage, told)
+    for kind in (AltmasError, NoImage, NotYou, NoName):
+        app.add_exception_handler(kind, told)
     app.add_exception_handler(RequestValidationError, misread)
     app.add_exception_handler(HTTPException, plain)

@@ -1,7 +1,10 @@
 """serve: open the page, print where it is, and answer until interrupted."""
 
+import asyncio
+import os
 import secrets
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -9,24 +12,33 @@ import webbrowser
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
+from typing import TypeGuard
 
 import uvicorn
+from fastapi import FastAPI
 
-from altmas.errors import PlanError
+from altmas.errors import FileError, PlanError
 from altmas.session import LEASE_SECONDS, Session
-from altmas.web.access import Access, is_loopback, names_of
+from altmas.web.access import Access, allowed_host, is_loopback
+from altmas.web.access import root_path as root_path_of
 from altmas.web.app import create_app
+from altmas.web.connections import LimitedProtocol, Loop, enough_files
+from altmas.web.people import check_secret, link, new_secret, people_of, write_links
 
 PORT = 8377
+
+PeopleLike = str | os.PathLike[str] | Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the page is: for annotators, for the owner, and the bare one."""
+    """Where the page is: the bare address, for annotators, for the owner, and what opens in a browser here."""
 
     base: str
     label: str
     overview: str
+    here: str
 
 
 def serve(
@@ -36,10 +48,14 @@ def serve(
     port: int | None = None,
     open_browser: bool = True,
     token: str | None = None,
+    people: PeopleLike | None = None,
     annotator: str | None = None,
     instructions: str | None = None,
     definitions: Mapping[str, str] | None = None,
     allowed_hosts: Iterable[str] = (),
+    root_path: str = "",
+    certificate: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
     owner_key: str | None = None,
     lease: float = LEASE_SECONDS,
 ) -> None:
@@ -47,36 +63,37 @@ def serve(
 
     host           where to listen: this machine alone, unless another address is given, which always has a token
     port           8377 or, if that is taken, any free one; a port that is asked for is used or refused
-    token          what annotators from elsewhere need; made up and printed if None and the host is not loopback
+    token          what annotators from elsewhere need; made up and printed if None and others can reach the page
+    people         a file with one annotator in each line (docs/sharing.md), or {name: secret}: each gets a link of
+                   their own, and nobody can label under another name
     owner_key      what the overview needs; made up and printed if None
-    allowed_hosts  further names under which people reach the server
+    allowed_hosts  further names under which people reach the server; https://NAME behind a proxy
+    root_path      path in front of all addresses, behind a proxy
+    certificate    file with a TLS certificate (PEM), and `key` that with its private key
     lease          seconds for which an item stays with the annotator who was shown it
 
-    Raises PlanError if it cannot listen there.
+    Raises PlanError if it cannot listen there or a setting cannot be meant, FileError for a file that cannot be read.
     """
-    access = _access(session, host, token, owner_key, allowed_hosts)
+    if people is not None and annotator is not None:
+        raise PlanError("--people says who labels; leave --annotator out; nothing was started")
+    access = _access(session, host, token, owner_key, allowed_hosts, people=people, root=root_path)
+    tls = _tls(certificate, key)
     app = create_app(
         session, access, annotator=annotator, instructions=instructions, definitions=definitions, lease=lease
     )
     listening = _listen(host, port)
-    addresses = _addresses(host, listening.getsockname()[1], access)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,  # addresses may hold a token
-        server_header=False,
-        timeout_keep_alive=75,  # pages ask every few seconds; a busy server must not hang up on them
-        timeout_graceful_shutdown=2,
-    )
-    server = uvicorn.Server(config)
-    _announce(addresses, session)
-    if open_browser:
-        threading.Thread(target=_open_when_up, args=(server, addresses.label), daemon=True).start()
+    addresses = _addresses(host, listening.getsockname()[1], access, secure=bool(tls))
+    links = write_links(Path(people), access.people or {}, addresses.base) if _is_file(people) else None
     # A fit computes in Python, too; handing over more often keeps answers quick while it runs.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(0.001)
     try:
-        server.run(sockets=[listening])
+        with enough_files() as protocol, asyncio.Runner(loop_factory=Loop) as runner:
+            server = uvicorn.Server(_config(app, protocol, tls))
+            _announce(addresses, access, session, links)
+            if open_browser:
+                threading.Thread(target=_open_when_up, args=(server, addresses.here), daemon=True).start()
+            runner.run(server.serve(sockets=[listening]))
     except KeyboardInterrupt:
         pass
     finally:
@@ -85,23 +102,77 @@ def serve(
     print(f"stopped; {len(session.history.labels)} labels are in {session.path or 'memory'}", flush=True)
 
 
+def _is_file(people: PeopleLike | None) -> TypeGuard[str | os.PathLike[str]]:
+    return people is not None and not isinstance(people, Mapping)
+
+
 def _access(
-    session: Session, host: str, token: str | None, owner_key: str | None, allowed_hosts: Iterable[str]
+    session: Session,
+    host: str,
+    token: str | None,
+    owner_key: str | None,
+    allowed_hosts: Iterable[str],
+    *,
+    people: PeopleLike | None = None,
+    root: str = "",
 ) -> Access:
-    if token is not None and not token.strip():
-        raise PlanError("the token is empty; pass a text that cannot be guessed, or none to have one made up")
-    if token is None and not is_loopback(host):
-        token = secrets.token_urlsafe(24)
+    """Who is let in; a token is made up wherever others than this machine can reach the page."""
+    if people is not None and token is not None:
+        raise PlanError("--people gives everybody a secret of their own; leave --token out; nothing was started")
+    if token is not None:
+        check_secret(token, "the token")
+    if owner_key is not None:
+        check_secret(owner_key, "the owner's key")
+    allowed = [allowed_host(name) for name in allowed_hosts]
+    reachable = not is_loopback(host) or any(not is_loopback(name) for name, _ in allowed)
+    if token is None and people is None and reachable:
+        token = new_secret()
     everywhere = host in ("0.0.0.0", "::", "")
-    own = () if everywhere else (host,)
-    machine = (socket.gethostname(), socket.getfqdn()) if everywhere else ()
+    own = (socket.gethostname(), socket.getfqdn()) if everywhere else (host,)
     digest = sha256(session.status().created_at.encode()).hexdigest()[:8]
     return Access(
         owner=owner_key or secrets.token_urlsafe(18),
         token=token,
-        hosts=names_of((*own, *machine, *allowed_hosts)),
+        people=None if people is None else people_of(people),
+        hosts=tuple(sorted({name.lower() for name in own} | {name for name, _ in allowed})),
+        origins=tuple(origin for _, origin in allowed if origin is not None),
         any_ip=everywhere,
         cookie=f"altmas-{digest}",  # browsers share cookies between the ports of a machine
+        root=root_path_of(root),
+    )
+
+
+def _tls(certificate: str | os.PathLike[str] | None, key: str | os.PathLike[str] | None) -> dict[str, str]:
+    """The server's settings for TLS, empty without it; FileError if certificate and key cannot be used together."""
+    if certificate is None:
+        if key is not None:
+            raise PlanError("--key needs --certificate; nothing was started")
+        return {}
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as cause:  # ssl.SSLError is an OSError
+        reason = getattr(cause, "strerror", None) or str(cause)
+        files = os.fspath(certificate) + (f" and {os.fspath(key)}" if key is not None else "")
+        raise FileError(
+            f"{files} cannot be used for TLS: {reason}; expected a certificate and its private key in PEM, without a "
+            "password; nothing was started"
+        ) from cause
+    return {"ssl_certfile": os.fspath(certificate)} | ({"ssl_keyfile": os.fspath(key)} if key is not None else {})
+
+
+def _config(app: FastAPI, protocol: type[LimitedProtocol], tls: Mapping[str, str]) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=protocol,
+        ws="none",
+        log_level="error",  # what strangers send is answered, not logged
+        access_log=False,  # addresses may hold a token
+        server_header=False,
+        timeout_keep_alive=75,  # pages ask every few seconds; a busy server must not hang up on them
+        timeout_graceful_shutdown=2,
+        ssl_certfile=tls.get("ssl_certfile"),
+        ssl_keyfile=tls.get("ssl_keyfile"),
     )
 
 
@@ -124,17 +195,27 @@ def _listen(host: str, port: int | None) -> socket.socket:
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def _addresses(host: str, port: int, access: Access) -> Addresses:
+def _addresses(host: str, port: int, access: Access, *, secure: bool = False) -> Addresses:
     name = socket.gethostname() if host in ("0.0.0.0", "::", "") else host
-    base = f"http://{f'[{name}]' if ':' in name else name}:{port}"
-    token = f"token={access.token}" if access.token is not None else ""
-    label = f"{base}/?{token}" if token else f"{base}/"
-    return Addresses(base, label, f"{base}/overview?key={access.owner}" + (f"&{token}" if token else ""))
+    own = f"http{'s' * secure}://{f'[{name}]' if ':' in name else name}:{port}"
+    base, local = (access.origins or (own,))[0] + access.root, own + access.root
+    query = f"?token={access.token}" if access.token is not None else ""
+    overview = f"/overview?key={access.owner}" + query.replace("?", "&")
+    here = local + (overview if access.people is not None else f"/{query}")
+    return Addresses(base, f"{base}/{query}", base + overview, here)
 
 
-def _announce(addresses: Addresses, session: Session) -> None:
-    print(f"labelling page   {addresses.label}")
+def _announce(addresses: Addresses, access: Access, session: Session, links: Path | None) -> None:
+    if access.people is None:
+        print(f"labelling page   {addresses.label}")
     print(f"owner's overview {addresses.overview}")
+    if links is not None:
+        print(f"{len(access.people or {})} people have links of their own, in {links}")
+    elif access.people is not None:
+        for name, secret in access.people.items():
+            print(f"link of {name}: {link(addresses.base, secret)}")
+    else:
+        print("Names are not authenticated: whoever opens the page labels under any name (--people gives links).")
     where = f"in {session.path}" if session.path is not None else "IN MEMORY ONLY"
     print(f"Labels are kept {where} as soon as the page says so. Ctrl+C stops.", flush=True)
 

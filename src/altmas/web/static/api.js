@@ -1,6 +1,7 @@
 // Requests to this server and to no other.
 
 const PATIENCE_MS = 10000;
+const ROOT = new URL("..", import.meta.url).pathname.replace(/\/$/, ""); // behind a proxy the page may lie below a path
 
 /** The server understood and said no: nothing was recorded, and asking again would not help. */
 export class Refused extends Error {
@@ -20,7 +21,7 @@ export async function call(path, body) {
   }
   let response;
   try {
-    response = await fetch(path, options);
+    response = await fetch(ROOT + path, options);
   } catch {
     throw new Away("The server does not answer.");
   }
@@ -39,7 +40,7 @@ export async function call(path, body) {
 export async function fetchImage(path) {
   let response;
   try {
-    response = await fetch(path, { credentials: "same-origin" });
+    response = await fetch(ROOT + path, { credentials: "same-origin" });
   } catch {
     throw new Away("The server does not answer.");
   }

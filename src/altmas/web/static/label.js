@@ -40,10 +40,11 @@ async function begin() {
   byId("title").textContent = page.setup.title;
   page.choices = new Choices(page.setup.classes, (code) => vote({ kind: "label", label: code }));
   byId("instructions").hidden = !page.setup.instructions;
-  await introduce(remembered("name") || page.setup.annotator || "");
+  await introduce(page.setup.person || remembered("name") || page.setup.annotator || "");
   onlyTab();
   listen();
-  page.outbox = new Outbox(stored("outbox"), { changed: drawSaved, answered, refused, have: () => page.hand.map((item) => item.handle) });
+  const own = page.setup.person ? `.${page.setup.person}` : ""; // nobody sends what somebody else left in this browser
+  page.outbox = new Outbox(stored("outbox" + own), { changed: drawSaved, answered, refused, have: () => page.hand.map((item) => item.handle) });
   await refresh();
   setInterval(poll, WAIT_MS);
   if (page.setup.instructions && !remembered("instructed")) {
@@ -54,16 +55,27 @@ async function begin() {
 
 async function introduce(name) {
   if (!name) {
-    const input = el("input", { type: "text", maxlength: 80, autocomplete: "name", "aria-label": "Your name", value: page.name });
-    const body = [input, el("p", { class: "hint" }, "Your labels are kept under this name. Use the same one when you come back.")];
+    const input = el("input", { type: "text", maxlength: 100, autocomplete: "name", "aria-label": "Your name", value: page.name });
+    const hint = "Your labels are kept under this name. Use the same one when you come back. Nobody checks names here: the log says that they are not authenticated.";
+    const body = [input, el("p", { class: "hint" }, hint)];
     name = await ask({ title: "Who is labelling?", body, ok: "Begin", must: !page.name, focus: input, read: () => input.value.trim() });
   }
   if (!name || name === page.name) return;
   page.name = name;
-  remember("name", name);
-  byId("person").hidden = false;
-  byId("person").textContent = name;
-  byId("person").setAttribute("aria-label", `Labelling as ${name}; change the name`);
+  if (!page.setup.person) remember("name", name);
+  drawPerson();
+}
+
+/** Who labels; a name that came with a link of its own is not for changing, and any other is said to be a claim. */
+function drawPerson() {
+  const own = Boolean(page.setup.person);
+  const button = byId("person");
+  button.hidden = false;
+  button.disabled = own;
+  button.textContent = page.name;
+  button.title = own ? "This name came with your own link" : "Change the name";
+  button.setAttribute("aria-label", own ? `Labelling as ${page.name}` : `Labelling as ${page.name}; change the name`);
+  byId("names").textContent = own ? "your own link" : "names are not authenticated";
 }
 
 async function changePerson() {

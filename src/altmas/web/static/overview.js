@@ -117,9 +117,10 @@ function drawPath() {
 
 function drawPeople() {
   const { status, agreement, double_share: share } = latest;
-  const head = ["annotator", "labels", "skipped or unsure", "on the screen", "s per label", "last seen"];
+  const head = ["annotator", "labels", "skipped or unsure", "on the screen", "s per label", "last seen", "name"];
+  const checked = (one) => (one.claimed ? "not authenticated" : one.authenticated ? "own link" : "–");
   const rows = status.annotators.map((one) => [
-    one.name || "(no name)", one.labels.toLocaleString(), String(one.skips), String(one.leased), figure(one.seconds_per_label, 1), clock(one.last_at) || "–",
+    one.name || "(no name)", one.labels.toLocaleString(), String(one.skips), String(one.leased), figure(one.seconds_per_label, 1), clock(one.last_at) || "–", checked(one),
   ]);
   byId("people").replaceChildren(rows.length ? table(head, rows, new Set([1, 2, 3, 4])) : el("p", { class: "dim" }, "Nobody yet."));
   const kappa = agreement.kappa === null ? "not defined yet" : agreement.kappa.toFixed(2);

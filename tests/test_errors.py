@@ -64,7 +64,7 @@ BAD_POOLS = {
     ),
     "one class seen": (
         {"predictions": ["cat"] * 4, "scores": None},
-        r"only one class, 'cat', is seen in predictions; pass classes=\[...\] with every class",
+        r"only one class, 'cat', is seen in predictions; pass classes=\[...\] \(--class, repeated\) with every class",
     ),
     "one class given": ({"classes": ["cat"]}, r"classes holds 1 name; a pool needs at least two"),
     "no class given": ({"classes": []}, r"classes holds 0 names; a pool needs at least two"),

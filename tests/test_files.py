@@ -131,7 +131,7 @@ def test_a_csv_file_of_another_encoding_is_refused(tmp_path):
 def test_a_csv_value_that_is_no_number_is_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("pred,x,z\na,1,NA\nb,,2\nb,2.5e3,nan\na,two,4\n")
-    assert refusal(path, ["pred"], ["z", "x"]).endswith("t.csv, column 'x', row 3: 'two' is not a number")
+    assert "t.csv, column 'x', row 3: 'two' is not a number" in refusal(path, ["pred"], ["z", "x"])
 
 
 def test_a_column_that_is_not_there_is_named_with_the_near_one(tmp_path):

@@ -158,7 +158,7 @@ def test_score_columns_in_another_order_than_the_inferred_classes_are_refused():
     scores[np.arange(60), [[2, 0, 1][k] for k in truth]] = 0.8  # columns stand for b, c, a
     names = np.array(["a", "b", "c"])[truth]
     with pytest.raises(
-        PoolError, match=r"predicted class in 0% of the rows; pass classes=\[...\] .* like 'b', 'c', 'a'"
+        PoolError, match=r"predicted class in 0% of the rows; give .* pass classes=\[...\] .* like 'b', 'c', 'a'"
     ):
         Pool(None, names, scores=scores)
     assert Pool(None, names, scores=scores, classes=["b", "c", "a"]).classes == ("b", "c", "a")

@@ -104,6 +104,13 @@ def judge(session: "Session", claim: Claim) -> Verdict:
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
         raise PlanError(f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
+    low, high = metric.bounds
+    if not low <= claim.value <= high:
+        hint = f"; did you mean {claim.value / 100:g}, or {claim.value:g}%?" if 1 < claim.value <= 100 else ""
+        raise PlanError(
+            f"claim about {claim.metric!r}: {claim.value:g} is no value that it can take; expected {low:g} to "
+            f"{high:g}{hint}"
+        )
     if metric in session.task.metrics or metric.name in {one.name for one in session.task.metrics}:
         estimate = session.estimate()[metric.name]
     else:

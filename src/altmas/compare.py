@@ -209,9 +209,9 @@ def read_second(pool: Pool, table: Any, prediction: str, id: str | None = None) 
 
     Where the table has the column that the pool's own ids came from, PoolError if that is in another order.
     """
-    from altmas.pool.tables import column_of  # here, because tables need much that other comparisons do not
+    from altmas.pool.tables import classes_of, column_of  # here, because tables need much that other comparisons do not
 
-    predictions = column_of(table, prediction)
+    predictions = classes_of(table, prediction)
     if id is not None:
         return predictions, column_of(table, id)
     own = (pool.source or {}).get("id")

@@ -8,7 +8,9 @@ def near(given: object, known: Iterable[object]) -> str:
     """`"; did you mean 'x'?"` when one of the known names is close to the given one, else an empty string."""
     names = [str(name) for name in known]
     lower = {name.lower(): name for name in names}
-    matches = get_close_matches(str(given).lower(), lower, n=1, cutoff=0.6)
+    typed = str(given).lower()
+    begun = [name for name in lower if len(typed) >= 3 and name.startswith(typed)]
+    matches = [min(begun, key=len)] if begun else get_close_matches(typed, lower, n=1, cutoff=0.6)
     return f"; did you mean {lower[matches[0]]!r}?" if matches else ""
 
 

@@ -10,7 +10,7 @@ from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import TRUST, command
 from altmas.methods import DEFAULT_METHOD
-from altmas.pool.tables import column_of
+from altmas.pool.tables import classes_of
 from altmas.simulate import simulate as run
 
 
@@ -73,9 +73,9 @@ def simulate(
 
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
-    true = column_of(data, truth)
+    true = classes_of(data, truth)
     names = classes or sorted(
-        {*true.tolist(), *column_of(data, prediction).tolist()}, key=lambda one: (str(type(one)), one)
+        {*true.tolist(), *classes_of(data, prediction).tolist()}, key=lambda one: (str(type(one)), one)
     )
     pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names)
     found = run(

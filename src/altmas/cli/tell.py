@@ -7,6 +7,7 @@ import typer
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import LABEL, command
+from altmas.errors import UnknownPoint
 
 
 @command(
@@ -25,6 +26,13 @@ def tell(
     Many labels at once: `altmas import`. Telling an item again is a revision; the earlier label stays in the log.
     """
     with opt.opened(session) as one:
-        one.tell(id, label, annotator, seconds, note)
+        try:
+            one.tell(id, label, annotator, seconds, note)
+        except UnknownPoint as error:
+            if one.pool.find_class(id) is None:
+                raise
+            raise UnknownPoint(
+                f"{error}; {id!r} is a class: the id comes first, altmas tell {session} {label} {id}"
+            ) from None
         labels, budget = len(one.history.labels), one.plan.budget
     show.say(f"{id}: {label} ({f'{labels} of {budget} labels' if budget else show.counted(labels, 'label')})")

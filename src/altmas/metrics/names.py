@@ -180,7 +180,7 @@ def _values_of_slice(wanted: str, name: str | None, pool: Pool) -> list[str]:
     if name is None:
         return []
     if name not in pool.slices:
-        known = listing(pool.slices) if pool.slices else "none: pass slices={...} to the pool"
+        known = listing(pool.slices) if pool.slices else "none: pass slices={...} to the pool, or --slice COLUMN"
         raise MetricError(
             f"metric {wanted!r}: no slice {name!r} in this pool (known: {known}){near(name, pool.slices)}"
         )

@@ -222,7 +222,8 @@ def _csv_fault(
         values = texts.column(name).to_pylist() if kind == pa.float64() else []
         for row, value in enumerate(values):
             if not _is_number(value):
-                return f"{place}, column {name!r}, row {row}: {value!r} is not a number"
+                expected = "features and scores are columns of numbers"
+                return f"{place}, column {name!r}, row {row}: {value!r} is not a number; {expected}"
     return f"{place} cannot be read as .csv: {sentence(cause)}"
 
 

@@ -225,14 +225,14 @@ def _inferred_classes(names: NDArray[Any], scores: ArrayLike | None) -> tuple[Na
     seen = sorted(_factorised(names)[0])
     if len(seen) == 1:
         raise PoolError(
-            f"only one class, {seen[0]!r}, is seen in predictions; pass classes=[...] with every class a label could "
-            "take"
+            f"only one class, {seen[0]!r}, is seen in predictions; pass classes=[...] (--class, repeated) with every "
+            "class a label could take"
         )
     columns = np.shape(scores)[1:] if scores is not None else ()
     if columns and columns != (len(seen),):
         raise PoolError(
             f"scores has {columns[0]} columns but {len(seen)} classes are seen in predictions ({listing(seen)}); "
-            "pass classes=[...] in the order of the score columns"
+            "pass classes=[...] (--class, repeated) in the order of the score columns"
         )
     return tuple(seen)
 
@@ -333,8 +333,8 @@ def _refuse_other_column_order(
         order = [classes[code] for code in highest.argmax(axis=0)]
         raise PoolError(
             f"the score columns do not fit the inferred class order {listing(classes)}: the highest score is the "
-            f"predicted class in {np.trace(highest) / len(scores):.0%} of the rows; pass classes=[...] in the order of "
-            f"the columns, which looks like {listing(order)}"
+            f"predicted class in {np.trace(highest) / len(scores):.0%} of the rows; give the columns in "
+            f"that order, or pass classes=[...] (--class, repeated) in theirs, which looks like {listing(order)}"
         )
 
 

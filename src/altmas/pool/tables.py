@@ -4,6 +4,7 @@ Every table becomes Arrow on the way, so the same data make the same pool, down 
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,12 @@ from altmas.pool.pool import Pool
 
 Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None
 """Where numbers come from: column names and .npy files, one column of lists, or an array."""
+
+
+FRACTION = re.compile(r"[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\Z")
+
+MOST_FRACTIONS = 20
+"""Different numbers with a fraction up to which a column of a text file may be ratings; beyond, it holds no classes."""
 
 
 def pool_from_table(
@@ -49,7 +56,7 @@ def pool_from_table(
     try:
         pool = Pool(
             _matrix(columns, inputs),
-            columns.names(prediction),
+            _classes_in(columns, prediction),
             scores=_matrix(columns, outputs),
             classes=columns.classes.get(prediction) if classes is None else classes,
             ids=None if id is None else columns.names(id),
@@ -86,6 +93,24 @@ def pool_from_source(source: Mapping[str, Any]) -> Pool:
 def column_of(table: Any, name: str) -> NDArray[Any]:
     """(N,) classes in one column of a table or file, such as the known truth; PoolError on a row without one."""
     return names_of(Columns(table, [name]).names(name), f"column {name!r}")
+
+
+def classes_of(table: Any, name: str) -> NDArray[Any]:
+    """The same of a column that must hold classes: PoolError if it holds numbers of another kind."""
+    return names_of(_classes_in(Columns(table, [name]), name), f"column {name!r}")
+
+
+def _classes_in(columns: Columns, name: str) -> NDArray[Any]:
+    """(N,) classes in a column; PoolError on fractions, which a text file cannot tell from names."""
+    values = columns.names(name)
+    distinct = set(values.tolist()) if values.dtype.kind == "O" else set()
+    if len(distinct) > MOST_FRACTIONS and all(isinstance(one, str) and FRACTION.match(one) for one in distinct):
+        example = next((one for one in values.tolist() if "." in one), values[0])
+        raise PoolError(
+            f"{columns.where}, column {name!r} holds {len(distinct):,} different numbers such as {example}; expected "
+            "classes; the probabilities of a model are scores (--scores), other numbers features (--features)"
+        )
+    return values
 
 
 def _origin(given: Any) -> Any:

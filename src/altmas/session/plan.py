@@ -14,7 +14,7 @@ import numpy as np
 
 from altmas.errors import PlanError
 from altmas.methods import DEFAULT_METHOD, Method, check, check_installed, method_named
-from altmas.metrics import MetricLike, is_one, metric_set
+from altmas.metrics import Metric, MetricLike, is_one, metric_set
 from altmas.pool import Pool
 from altmas.session.plan_json import canonical, method_from, method_json, metric_from, metric_json, metric_name
 from altmas.suggest import listing, near
@@ -65,15 +65,15 @@ class Plan:
         """The plan for this pool; PlanError, MetricError or MethodError if it cannot be carried out."""
         wanted = _metric_tuple(metrics)
         asked = metric_set(wanted, pool)
-        known = [metric.name for metric in asked]
+        known = {metric.name: metric for metric in asked}
         chosen = method_named(method)
         check(chosen, pool, asked)
         return cls(
             metrics=wanted,
             method=chosen,
             budget=_budget(budget, pool),
-            targets=_per_metric("target", targets or {}, known, pool, positive=True),
-            thresholds=_per_metric("threshold", thresholds or {}, known, pool, positive=False),
+            targets=_per_metric("target", targets or {}, known, pool),
+            thresholds=_per_metric("threshold", thresholds or {}, known, pool),
             confidence=_share("confidence", confidence, ends=False),
             seed=_whole("seed", seed),
             double_share=_share("double_share", double_share, ends=True),
@@ -163,7 +163,7 @@ def _budget(budget: int | None, pool: Pool) -> int | None:
 def _whole(what: str, value: object) -> int:
     number = value.item() if isinstance(value, np.generic) else value
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise PlanError(f"{what} {value!r} is not a whole number of at least 0")
+        raise PlanError(f"{what} {value!r} is not a whole number of at least {int(what == 'budget')}")
     return number
 
 
@@ -185,19 +185,27 @@ def _share(what: str, value: object, *, ends: bool) -> float:
     return number
 
 
-def _per_metric(
-    what: str, given: Mapping[str, float], known: list[str], pool: Pool, *, positive: bool
-) -> dict[str, float]:
+def _per_metric(what: str, given: Mapping[str, float], known: Mapping[str, Metric], pool: Pool) -> dict[str, float]:
     """{metric: number}, names resolved ("sensitivity[cat]" is "recall[cat]") and found among the session's metrics."""
     found = {}
     for name, value in given.items():
         resolved = name if name in known else [metric.name for metric in metric_set([name], pool)][0]
         if resolved not in known:
             raise PlanError(
-                f"{what} for {name!r}: it is not one of this session's metrics ({listing(known)}){near(name, known)}"
+                f"{what} for {name!r}: it is not one of this session's metrics ({listing(known)}){near(name, known)}; "
+                f"add it to them (--metric {name!r})"
             )
         number = _number(f"{what} for {name!r}:", value)
-        if positive and number <= 0:
-            raise PlanError(f"{what} for {name!r}: {number:g} is not a half-width; expected a number above 0")
+        low, high = known[resolved].bounds
+        hint = f"; did you mean {number / 100:g}?" if 1 < number <= 100 and high <= 1 else ""
+        if what == "target" and not 0 < number < high - low:
+            raise PlanError(
+                f"{what} for {name!r}: {number:g} is not a half-width; expected a number above 0 and below "
+                f"{high - low:g}{hint}"
+            )
+        if what == "threshold" and not low <= number <= high:
+            raise PlanError(
+                f"{what} for {name!r}: {number:g} is no value that it can take; expected {low:g} to {high:g}{hint}"
+            )
         found[resolved] = number
     return found

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from altmas.errors import FileError, NewerSession, NotASession, SessionExists, StoreFailure
+from altmas.suggest import near
 
 APPLICATION_ID = 0x414C544D  # "ALTM"
 SCHEMA_VERSION = 1
@@ -166,7 +167,10 @@ def _look_at(path: Path) -> None:
     try:
         found = path.stat()
     except FileNotFoundError:
-        raise FileError(f"{path} does not exist; create a session with Session.create or `altmas init`") from None
+        beside = [one.name for one in path.absolute().parent.glob("*.altmas")]
+        raise FileError(
+            f"{path} does not exist{near(path.name, beside)}; create a session with Session.create or `altmas init`"
+        ) from None
     except OSError as cause:
         raise StoreFailure(f"{path} cannot be read: {cause.strerror}") from cause
     if stat.S_ISDIR(found.st_mode):
@@ -410,7 +414,9 @@ def put_in_place(file: Path, path: Path) -> None:
 
 def exists(path: Path) -> SessionExists:
     """What is said of a path where a file is already."""
-    return SessionExists(f"{path} exists already; open it with Session.open, or pass exist_ok=True to go on")
+    return SessionExists(
+        f"{path} exists already; open it with Session.open, or pass exist_ok=True (--exist-ok) to go on"
+    )
 
 
 def _sync_folder(path: Path) -> None:

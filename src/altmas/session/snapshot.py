@@ -104,7 +104,7 @@ def by_slice(task: Task, name: str) -> Task:
     """The same task with every whole-pool metric on each value of one slice."""
     slices = task.pool.slices
     if name not in slices:
-        known = listing(slices) if slices else "none: pass slices={...} to the pool"
+        known = listing(slices) if slices else "none: pass slices={...} to the pool, or --slice COLUMN to init"
         raise MetricError(f"no slice {name!r} in this pool (known: {known}){near(name, slices)}")
     metrics = tuple(
         replace(metric, name=f"{metric.name}@{name}={value}", where=(name, value))

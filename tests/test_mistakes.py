@@ -1,0 +1,227 @@
+"""Mistakes that people make on the command line: the sentence names what was given, what is accepted, what mends it."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from cli_world import make_session, run
+
+INIT = ("init", "{new}", "--data", "{table}", "--id", "study_id", "--prediction", "vendor_label")
+SCORES = ("init", "{new}", "--data", "{scores}", "--prediction", "said")
+COLUMNS = ("'study_id', 'vendor_label'",)
+CLASSES = ("'bird', 'cat', 'dog'",)
+
+MISTAKES = {
+    # columns and files
+    "prediction column": (
+        ("init", "{new}", "--data", "{table}", "--prediction", "vender_label"),
+        "'vender_label'",
+        "did you mean 'vendor_label'?",
+        *COLUMNS,
+    ),
+    "id column": (
+        ("init", "{new}", "--data", "{table}", "--prediction", "vendor_label", "--id", "studyid"),
+        "'studyid'",
+        "did you mean 'study_id'?",
+        *COLUMNS,
+    ),
+    "id that is not unique": (
+        ("init", "{new}", "--data", "{table}", "--prediction", "vendor_label", "--id", "scanner"),
+        "column 'scanner'",
+        "'A' stands in rows 0 and 2",
+        "must be unique",
+    ),
+    "slice column": ((*INIT, "--slice", "scaner"), "'scaner'", "did you mean 'scanner'?"),
+    "shown column": ((*INIT, "--show", "txt"), "'txt'", "did you mean 'text'?"),
+    "text as feature": (
+        (*INIT, "--features", "text"),
+        "column 'text', row 0",
+        "'animal, number 0' is not a number",
+        "columns of numbers",
+    ),
+    "feature that is not there": ((*INIT, "--features", "x3"), "'x3'", "'x1', 'x2'"),
+    "feature file": ((*INIT, "--features", "{folder}/emd.npy"), "emd.npy does not exist", "did you mean 'emb.npy'?"),
+    "features of other points": ((*INIT, "--features", "{folder}/short.npy"), "short.npy", "100 rows", "120"),
+    "data file": (
+        ("init", "{new}", "--data", "{folder}/pred.csv", "--prediction", "x"),
+        "pred.csv does not exist",
+        "did you mean 'preds.csv'?",
+    ),
+    "workbook": (("init", "{new}", "--data", "{folder}/book.xlsx", "--prediction", "x"), "book.xlsx", "expected .csv"),
+    "numbers as prediction": (
+        ("init", "{new}", "--data", "{table}", "--prediction", "x1"),
+        "column 'x1'",
+        "different numbers",
+        "expected classes",
+        "--scores",
+    ),
+    "numbers as truth": (
+        ("simulate", "--data", "{table}", "--prediction", "vendor_label", "--truth", "x1"),
+        "column 'x1'",
+        "expected classes",
+    ),
+    "truth column": (
+        ("simulate", "--data", "{table}", "--prediction", "vendor_label", "--truth", "labl"),
+        "'labl'",
+        "did you mean 'label'?",
+    ),
+    # scores and classes
+    "scores in another order": (
+        (*SCORES, "--scores", "p_dog", "--scores", "p_bird", "--scores", "p_cat"),
+        "inferred class order 'bird', 'cat', 'dog'",
+        "--class",
+        "looks like 'dog', 'bird', 'cat'",
+    ),
+    "too few scores": ((*SCORES, "--scores", "p_dog", "--scores", "p_bird"), "2 columns but 3 classes", "--class"),
+    "scores that are none": (
+        (*SCORES, "--scores", "p_bird", "--scores", "p_cat", "--scores", "ratio"),
+        "row 0",
+        "sum to 0.2",
+        "sum to 1",
+    ),
+    "class left out": ((*INIT, "--class", "cat", "--class", "dog"), "'bird' is not one of the classes 'cat', 'dog'"),
+    "definition of no class": ((*INIT, "--definition", "kat=any feline"), "'kat'", *CLASSES, "did you mean 'cat'?"),
+    "definition without a meaning": ((*INIT, "--definition", "cat"), "--definition 'cat'", "name=value"),
+    # what to find out
+    "class in a metric": ((*INIT, "-m", "recall[catt]"), "'catt'", *CLASSES, "did you mean 'cat'?"),
+    "metric": ((*INIT, "-m", "acuracy"), "'acuracy'", "did you mean 'accuracy'?", "recall[class]"),
+    "metric cut short": ((*INIT, "-m", "acc"), "'acc'", "did you mean 'accuracy'?"),
+    "metric without its class": ((*INIT, "-m", "recall"), "needs a class", "'recall[bird]'"),
+    "value of a slice": ((*INIT, "--slice", "scanner", "-m", "accuracy@scanner=C"), "'C'", "'A', 'B'"),
+    "slice that was not given": ((*INIT, "-m", "accuracy@scanner=A"), "no slice 'scanner'", "--slice COLUMN"),
+    "target in percent": (
+        (*INIT, "--target", "accuracy=5"),
+        "target for 'accuracy': 5",
+        "above 0 and below 1",
+        "did you mean 0.05?",
+    ),
+    "target that is a goal": ((*INIT, "--target", "accuracy=90"), "90 is not a half-width", "did you mean 0.9?"),
+    "target of nothing": ((*INIT, "--target", "accuracy=0"), "0 is not a half-width", "above 0"),
+    "target in words": ((*INIT, "--target", "accuracy=small"), "--target accuracy", "'small' is not a number"),
+    "target without a name": ((*INIT, "--target", "0.05"), "--target '0.05'", "name=value"),
+    "target for another metric": (
+        (*INIT, "--target", "recall[cat]=0.05"),
+        "'recall[cat]'",
+        "('accuracy')",
+        "--metric 'recall[cat]'",
+    ),
+    "threshold in percent": (
+        (*INIT, "--threshold", "accuracy=90"),
+        "threshold for 'accuracy': 90",
+        "0 to 1",
+        "did you mean 0.9?",
+    ),
+    "budget 0": ((*INIT, "--budget", "0"), "budget 0", "1 to 120"),
+    "budget below 0": ((*INIT, "--budget", "-5"), "budget -5", "at least 1"),
+    "budget beyond the pool": ((*INIT, "--budget", "5000"), "budget 5000", "1 to 120"),
+    "budgets beyond the pool": (
+        ("simulate", "--data", "{table}", "--prediction", "vendor_label", "--truth", "label", "--budget", "500"),
+        "[500]",
+        "120 points",
+    ),
+    "confidence in percent": ((*INIT, "--confidence", "95"), "confidence 95", "between 0 and 1", "did you mean 0.95?"),
+    "method": ((*INIT, "--method", "asured"), "'asured'", "did you mean 'assured'?"),
+    "share in percent": ((*INIT, "--double-share", "20"), "double_share 20", "between 0 and 1", "did you mean 0.2?"),
+    "plan of nothing": (("plan",), "a session", "--data and --prediction"),
+    "assumed accuracy in percent": (
+        ("plan", "--data", "{table}", "--prediction", "vendor_label", "--accuracy", "90"),
+        "accuracy 90",
+        "at most 1",
+    ),
+    # sessions
+    "session that is there": (
+        ("init", "{session}", "--data", "{table}", "--prediction", "vendor_label"),
+        "one.altmas exists already",
+        "--exist-ok",
+    ),
+    "folder that is not there": (
+        ("init", "{folder}/no/x.altmas", "--data", "{table}", "--prediction", "vendor_label"),
+        "the folder",
+        "does not exist",
+    ),
+    "session that is not there": (
+        ("status", "{folder}/oen.altmas"),
+        "oen.altmas does not exist",
+        "did you mean 'one.altmas'?",
+        "altmas init",
+    ),
+    "table instead of a session": (("status", "{table}"), "preds.csv is not an altmas session"),
+    "id that is not there": (
+        ("tell", "{session}", "case-999", "cat"),
+        "'case-999'",
+        "did you mean 'case-99'?",
+        "nothing was recorded",
+    ),
+    "class that is not there": (("tell", "{session}", "case-1", "catt"), "'catt'", *CLASSES, "did you mean 'cat'?"),
+    "id and class swapped": (("tell", "{session}", "cat", "case-1"), "id 'cat'", "the id comes first", "case-1 cat"),
+    "slice to estimate by": (("estimate", "{session}", "--by", "scaner"), "'scaner'", "did you mean 'scanner'?"),
+    "claim in percent": (("check", "{session}", "accuracy > 90"), "90 is no value", "0 to 1", "0.9, or 90%"),
+    "claim of equality": (("check", "{session}", "accuracy = 0.9"), "'accuracy = 0.9'", ">= > <= <"),
+    "class in a claim": (("check", "{session}", "recall[catt] >= 0.9"), "'catt'", *CLASSES),
+    "column of the second model": (
+        ("compare", "{session}", "--predictions", "{table}", "--prediction", "v3"),
+        "'v3'",
+        "'v2'",
+    ),
+    "second model with other classes": (
+        ("compare", "{session}", "--predictions", "{table}", "--prediction", "scanner"),
+        "'A' is not one of the classes",
+        *CLASSES,
+    ),
+    "export as a workbook": (("export", "{session}", "{folder}/x.xlsx"), "x.xlsx", ".csv", ".parquet"),
+    "export to nothing known": (
+        ("export", "{session}", "--to", "excel", "{folder}/x.csv"),
+        "'excel'",
+        "'csv', 'jsonl', 'parquet', 'label-studio'",
+    ),
+    "import of the table": (
+        ("import", "{session}", "{table}"),
+        "no column 'id'",
+        "'study_id'",
+        "at least id and label",
+    ),
+    "report over the session": (
+        ("report", "{session}", "-o", "{session}", "--force"),
+        "never written over",
+        "another name",
+    ),
+    "command": (("estimat",), "estimat", "estimate"),
+    "option": (("status", "{session}", "--jsno"), "--jsno", "--json"),
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mistakes")
+    session, _ = make_session(folder)
+    table = folder / "preds.csv"
+    np.save(folder / "emb.npy", np.zeros((120, 2)))
+    np.save(folder / "short.npy", np.zeros((100, 2)))
+    (folder / "book.xlsx").write_bytes(b"PK\x03\x04")
+    with table.open(encoding="utf-8") as file:
+        said = [row["vendor_label"] for row in csv.DictReader(file)]
+    scores = folder / "scores.csv"
+    with scores.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["said", "p_bird", "p_cat", "p_dog", "ratio"])
+        for row, name in enumerate(said):
+            writer.writerow([name, *(0.8 if one == name else 0.1 for one in ("bird", "cat", "dog")), row / 7])
+    return {"folder": folder, "session": session, "table": table, "scores": scores, "new": folder / "new.altmas"}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_answered_with_what_mends_it(name, world):
+    words, *expected = MISTAKES[name]
+    before = world["session"].read_bytes()
+    ran = run(*(word.format(**world) for word in words))
+    assert ran.code == 2, ran
+    said = " ".join(ran.err.replace("│", " ").split())
+    for piece in expected:
+        assert piece in said, (piece, said)
+    assert not world["new"].exists() and world["session"].read_bytes() == before
+
+
+def test_ratings_with_halves_are_classes_all_the_same(tmp_path):
+    (tmp_path / "t.csv").write_text("said\n" + "".join(f"{k % 5 + 0.5}\n" for k in range(40)))
+    assert run("init", tmp_path / "s.altmas", "--data", tmp_path / "t.csv", "--prediction", "said").code == 0

@@ -17,7 +17,7 @@ import altmas
 from altmas.doctor import examine
 from altmas.errors import NotASession, SessionExists, StoreFailure
 from altmas.session import session_file
-from altmas.session.store import Entry, LabelStore
+from altmas.session.store import NEWEST, Entry, LabelStore
 from benchmarks.operations.crafted_sessions import rewritten, with_sql
 from benchmarks.operations.writers import measured
 from session_world import create, truth
@@ -209,7 +209,7 @@ def test_a_commit_that_fails_says_whether_the_label_is_in_the_file(told, monkeyp
 CREATOR = """
 import sys, time, altmas
 from pathlib import Path
-from altmas.session.store import Entry, LabelStore
+from altmas.session.store import NEWEST, Entry, LabelStore
 def parts():
     for chunk in range(40):
         yield "a", chunk, bytes(1_000_000)
@@ -378,6 +378,30 @@ def test_a_gap_in_the_log_is_noticed_though_every_hash_fits(told):
     rewritten(told, cut)
     with pytest.raises(NotASession, match="event 5 does not match"):
         altmas.Session.open(told)
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_log_that_lost_its_end_is_noticed_though_every_hash_fits(told, lost):
+    triggers = [line for line in session_file.schema().splitlines() if line.startswith("CREATE TRIGGER")]
+    drop = [f"DROP TRIGGER {line.split()[2]}" for line in triggers]
+    with_sql(told, *drop, f"DELETE FROM events WHERE seq > {7 - lost}", *triggers)
+    sentence = f"its log ends with event {7 - lost}, but event 7 had been written; nothing was read"
+    for read_only in (True, False):
+        with pytest.raises(NotASession, match=sentence):
+            altmas.Session.open(told, read_only=read_only)
+
+
+def test_a_file_of_a_version_that_noted_no_newest_event_opens_and_notes_the_next_one(told):
+    with_sql(told, f"DELETE FROM leases WHERE point = '{NEWEST}'")
+    with altmas.Session.open(told) as session:
+        session.tell("p1", "cat")
+    with closing(sqlite3.connect(told)) as connection:
+        assert connection.execute("SELECT point, until FROM leases").fetchall() == [(NEWEST, 8.0)]
+
+
+def test_events_that_another_version_added_without_a_note_are_welcome(told):
+    with_sql(told, "UPDATE leases SET until = 3, annotator = (SELECT hash FROM events WHERE seq = 3)")
+    assert kinds(told).count("label") == 5
 
 
 def test_a_pipe_is_no_session(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from altmas.session.session_file import schema
-from altmas.session.store import COLUMNS, chained
+from altmas.session.store import COLUMNS, NEWEST, chained
 
 Row = dict[str, Any]
 NAMES = [*COLUMNS.split(", "), "hash"]
@@ -60,5 +60,8 @@ def _replace(connection: sqlite3.Connection, rows: list[Row]) -> None:
         values = tuple(row[name] for name in NAMES[:-1])
         before = chained(before, values)
         connection.execute(f"INSERT INTO events ({COLUMNS}, hash) VALUES ({'?, ' * 10}?)", (*values, before))
+    connection.execute("UPDATE leases SET annotator = ?, until = ? WHERE point = ?", (before, len(rows), NEWEST))
+    if not rows:
+        connection.execute("DELETE FROM leases WHERE point = ?", (NEWEST,))
     for line in triggers:
         connection.execute(line)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from altmas.errors import MethodError
+from altmas.errors import MethodError, UnknownPoint
 from altmas.history import Batch, History
 from altmas.session.journal import Compose, Journal
 from altmas.session.log import Ledger, draw_entry
@@ -28,7 +28,7 @@ class ReadyQueue:
         self.journal, self.plan, self.task = journal, plan, task
         self._thinking = threading.Lock()  # one proposal at a time
         self._id_of = task.pool.ids
-        self._rows: dict[str, int] = {}
+        self._rows: dict[str, int | None] = {}
 
     def take(self, n: int, name: str | None, lease: float, draw: bool = True) -> list[int]:
         """Up to n rows for this annotator, new ones drawn where too few wait; leased if the annotator has a name."""
@@ -49,12 +49,16 @@ class ReadyQueue:
     def holders(self) -> dict[int, str]:
         """{row: annotator} of the leases in force."""
         leases = self.journal.store.leases(time.time())
-        return {self._row_of(point): holder for point, (holder, _) in leases.items()}
+        rows = {point: self._row_of(point) for point in leases}
+        return {row: leases[point][0] for point, row in rows.items() if row is not None}
 
-    def _row_of(self, point: str) -> int:
-        """The row of a leased point, looked up once."""
+    def _row_of(self, point: str) -> int | None:
+        """The row of a leased point, looked up once; None for a point that altmas cannot have leased."""
         if point not in self._rows:
-            self._rows[point] = self.task.pool.index(point)
+            try:
+                self._rows[point] = self.task.pool.index(point)
+            except UnknownPoint:
+                self._rows[point] = None
         return self._rows[point]
 
     def budget(self) -> int:

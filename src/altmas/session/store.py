@@ -3,7 +3,8 @@
 events  one row for each thing that happened; triggers refuse to change or delete a row, and each row's `hash`
         covers the row and the hash before it, so the last hash names the whole log
 leases  who is looking at which point until when; no part of the log, because leases expire without anybody
-        doing anything: they decide who is shown a point, never which points are drawn or what is estimated
+        doing anything: they decide who is shown a point, never which points are drawn or what is estimated;
+        one row notes the newest event, because a log that lost its end would still have hashes that fit
 parts   the pool, when it lived in memory
 views   `votes` and `labels` give readers with plain sqlite3 the current state
 
@@ -64,6 +65,10 @@ class Event(Entry):
 COLUMNS = "kind, annotator, point, label, seconds, refers, body, data, seq, at"
 
 
+NEWEST = "altmas: newest event"
+"""Point of the row in `leases` that notes the newest event: its hash as the annotator, its seq as an end long past."""
+
+
 def chained(before: str, row: tuple[Any, ...]) -> str:
     """SHA-256 over the hash before and the columns of a row, in the order of COLUMNS."""
     digested = [hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else value for value in row]
@@ -113,6 +118,7 @@ class LabelStore:
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.executemany("INSERT INTO parts VALUES (?, ?, ?)", parts)
         self.append([first])
+        self._note_newest()
         self._connection.execute("COMMIT")
         self._last = self._tip = (0, "")  # whoever opens the store reads from the beginning
 
@@ -130,10 +136,35 @@ class LabelStore:
             if after != self._tip[0]:
                 self._refuse_other_copy(self._tip)
                 return [event for event in self._chain((0, ""), checked=self._tip[0]) if event.seq > after]
+            newest = self._newest() if self._tip[0] == 0 else None
             news = list(self._chain(self._tip))
+            if newest is not None and (len(news) < newest[0] or news[newest[0] - 1].hash != newest[1]):
+                raise NotASession(
+                    f"{self.path} was changed or damaged: its log ends with event {len(news)}, but event {newest[0]} "
+                    "had been written; nothing was read; restore it from a copy"
+                )
             if news:
                 self._last = self._tip = (news[-1].seq, news[-1].hash)
             return news
+
+    def _newest(self) -> tuple[int, str] | None:
+        """Seq and hash of the newest event as noted beside the log; None in files of versions that noted nothing."""
+        query = "SELECT until, annotator FROM leases WHERE point = ?"
+        row = self._connection.patiently(query, (NEWEST,)).fetchone()
+        if row is None:
+            return None
+        if not (isinstance(row[0], float) and 1 <= row[0] < 2**53):
+            raise NotASession(f"{self.path} is damaged: the note of its newest event is none; nothing was read")
+        return int(row[0]), row[1]
+
+    def _note_newest(self) -> None:
+        """Note the newest event beside the log: a log that lost its end would still be a chain of hashes that fit."""
+        seq, digest = self._tip
+        self._connection.execute(
+            "INSERT INTO leases VALUES (?, ?, ?) "
+            "ON CONFLICT (point) DO UPDATE SET annotator = excluded.annotator, until = excluded.until",
+            (NEWEST, digest, seq),
+        )
 
     def _chain(self, last: tuple[int, str], checked: int = 0) -> Iterator[Event]:
         """The events after the last one, which has to be there still; those after `checked` must match their hash."""
@@ -170,6 +201,8 @@ class LabelStore:
             try:
                 self._look_again()
                 yield
+                if self._tip != self._last:
+                    self._note_newest()
                 self._commit()
             except BaseException:
                 self._tip = self._last

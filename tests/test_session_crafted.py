@@ -13,6 +13,7 @@ from altmas.methods import Tradition
 from altmas.session.arrays import pack
 from altmas.session.session_file import schema
 from benchmarks.operations.crafted_sessions import planned, rewritten, with_sql
+from benchmarks.operations.mutated_sessions import CHANGES, outcomes
 from session_world import create, truth
 
 
@@ -153,8 +154,9 @@ def test_a_pool_that_was_changed_is_refused(told, statement):
 
 def test_leases_that_altmas_did_not_write_hold_nothing_up(told):
     with_sql(told, "INSERT INTO leases VALUES (x'ff', 'ana', 9e99)", "INSERT INTO leases VALUES ('p1', x'00', 'later')")
+    with_sql(told, "INSERT INTO leases VALUES ('nobody', 'ana', 9e99)")
     with altmas.Session.open(told) as session:
-        assert session.status().leased == 0
+        assert session.status().leased == 0 and len(session.ask(4)) == 4
         session.tell("p1", "cat")
 
 
@@ -193,3 +195,11 @@ def test_a_log_of_another_pool_is_refused(told):
     with pytest.raises(NotASession, match="event 3 .label. does not fit the log before it"):
         rewritten(told, lambda rows: column(rows, "label", "label", "hound"))
         altmas.Session.open(told)
+
+
+def test_files_changed_in_every_way_are_refused_or_what_they_were():
+    """A few of the 1,000 of `python -m benchmarks.operations.mutated_sessions`: two of each kind of change."""
+    found = list(outcomes(2 * len(CHANGES), seed=7))
+    assert [one for one in found if one.fault] == []
+    assert {one.change for one in found} == set(CHANGES)
+    assert sum(one.outcome == "refused" for one in found) >= len(CHANGES) // 2

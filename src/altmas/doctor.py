@@ -35,7 +35,7 @@ class Finding:
 def examine(session: Path | None = None, *, trust: bool = False) -> list[Finding]:
     """Findings about the installation, and about a session file if one is given; `trust` as in Session.open."""
     found = [*_installation(), *_jax(), *_disk("disk, here", Path.cwd())]
-    return found if session is None else [*found, *_session(session, trust)]
+    return found if session is None else [*found, *examine_session(session, trust=trust)]
 
 
 def _installation() -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def _disk(what: str, place: Path) -> Iterator[Finding]:
     yield Finding(what, f"{free / 2**30:.1f} GB free at {place}", ok=free > LITTLE)
 
 
-def _session(path: Path, trust: bool) -> Iterator[Finding]:
+def examine_session(path: Path, *, trust: bool = False) -> Iterator[Finding]:
     """The file as SQLite sees it, its log, its leases, and whether its pool is still the same."""
     from altmas.session import Session
     from altmas.session.session_file import SCHEMA_VERSION

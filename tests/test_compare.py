@@ -104,7 +104,7 @@ def test_known_inclusion_probabilities_cover_and_need_no_single_draws():
     for name in true:
         assert abs(np.mean(errors[name])) < 3.5 * np.std(errors[name]) / 200**0.5 + 0.002, name
         assert np.mean(inside[name]) >= 0.95 - 3 * (0.95 * 0.05 / 200) ** 0.5, name
-    shares = sample_of(world.pool, history, Poisson(coins=coins)).shares(np.ones(2000, bool))
+    shares = sample_of(world.pool, history, coins).shares(np.ones(2000, bool))
     assert shares.sum() == pytest.approx(2000) and shares.min() >= 1
 
 
@@ -115,7 +115,7 @@ def test_the_default_method_knows_its_inclusion_probabilities():
     session = Session.create(None, Pool(rng.normal(size=(500, 2)), predicted), method="assured")
     for _ in range(3):
         session.tell({query.id: int(truth[query.index]) for query in session.ask(40)})
-    sample = sample_of(session.pool, session.history, session.method)
+    sample = sample_of(session.pool, session.history, session.method.inclusion(session.pool, session.history))
     assert isinstance(sample, Inclusions)
     assert sample.chances.sum() == pytest.approx(120, rel=0.1)
     assert session.compare(truth)["accuracy"].verdict == "better"

@@ -60,6 +60,15 @@ def test_it_says_what_it_is(method):
     assert method.needs.interval in ("fixed-n", "credible", "none")
 
 
+def test_inclusion_is_a_probability_of_every_point_or_none_at_all(method):
+    pool, truth = world()
+    task = task_on(pool, method)
+    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
+    inclusion = method.inclusion(pool, history)
+    assert inclusion is None or (inclusion.shape == (N,) and (inclusion > 0).all() and (inclusion <= 1).all())
+    assert inclusion is not None or method.name != "assured"
+
+
 def test_proposals_are_distinct_open_points_and_the_same_each_time(method):
     pool, truth = world()
     task = task_on(pool, method)

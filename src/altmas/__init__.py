@@ -6,7 +6,7 @@ from altmas.estimates import Estimate, Estimates
 from altmas.metrics import Metric
 from altmas.pool import Pool
 from altmas.scenarios.predict_performance import predict_performance
-from altmas.scenarios.worst_case import Transformations, worst_case
+from altmas.scenarios.worst_case import Range, Transformations, worst_case
 from altmas.session import Query, Session
 from altmas.session.above import register
 from altmas.session.answers import Answer
@@ -38,6 +38,7 @@ __all__ = [
     "Plan",
     "Pool",
     "Query",
+    "Range",
     "Session",
     "Simulation",
     "Snapshot",

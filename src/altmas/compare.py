@@ -19,7 +19,7 @@ from altmas.errors import FileError, PoolError
 from altmas.frames import frame_of, plain
 from altmas.history import History
 from altmas.intervals import normal_quantile, student_quantile
-from altmas.methods import Method
+from altmas.methods import Method, inclusion_of
 from altmas.metrics import Metric, MetricLike, metric_set
 from altmas.pool import Pool
 from altmas.pool.naming import names_of
@@ -253,7 +253,7 @@ def compare_predictions(
     """Delta of each metric with its interval; without one where a draw carries no probability."""
     if not has_probabilities(history):
         return [_without_interval(pool, history, second, metric, confidence) for metric in metrics]
-    sample = sample_of(pool, history, method)
+    sample = sample_of(pool, history, inclusion_of(method, pool, history))
     return [_difference(pool, history, second, metric, sample, confidence) for metric in metrics]
 
 

@@ -20,7 +20,7 @@ from altmas.metrics import MetricLike, metric_set, table_of
 from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.simulate import label_until
-from altmas.task import Task
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
 
 ASSUMED_ACCURACY = 0.8
 PRIOR_LABELS = 4.0
@@ -64,11 +64,11 @@ class WidthPlan:
 def plan_widths(
     pool: Pool,
     *,
-    metrics: MetricLike | Iterable[MetricLike] = ("accuracy",),
+    metrics: MetricLike | Iterable[MetricLike] = DEFAULT_METRICS,
     methods: Sequence[str | Method] = (DEFAULT_METHOD,),
     budgets: Sequence[int] = (50, 100, 200),
     accuracy: float | None = None,
-    confidence: float = 0.95,
+    confidence: float = DEFAULT_CONFIDENCE,
     seed: int = 0,
     worlds: int = 5,
     history: History | None = None,

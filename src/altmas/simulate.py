@@ -20,7 +20,7 @@ from altmas.metrics import MetricLike, metric_set, truth_values
 from altmas.outputs import NOTHING, Kept, kept_by, writable, write_whole
 from altmas.pool import Pool
 from altmas.progress import progress_bar
-from altmas.task import Task
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
 
 Row = dict[str, Any]
 
@@ -65,13 +65,13 @@ def simulate(
     truth: ArrayLike,
     *,
     methods: Sequence[str | Method] = ("tradition",),
-    metrics: Iterable[MetricLike] = ("accuracy",),
+    metrics: Iterable[MetricLike] = DEFAULT_METRICS,
     budgets: Sequence[int] = (100, 200, 400),
     repeats: int = 20,
     seed: int = 0,
     n_jobs: int = 2,
     batch: int = 10,
-    confidence: float = 0.95,
+    confidence: float = DEFAULT_CONFIDENCE,
     results: str | Path | None = None,
     progress: bool = True,
 ) -> Simulation:

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from altmas.metrics import Metric
 from altmas.pool import Pool
 
+DEFAULT_METRICS = ("accuracy",)
+DEFAULT_CONFIDENCE = 0.95
+"""What is estimated, and with which confidence, where nobody says otherwise."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -12,7 +16,7 @@ class Task:
 
     pool: Pool
     metrics: tuple[Metric, ...]
-    confidence: float = 0.95
+    confidence: float = DEFAULT_CONFIDENCE
     seed: int = 0
     targets: tuple[tuple[str, float], ...] = ()  # (metric name, half-width)
     budget: int | None = None  # labels that may be told in all

@@ -14,7 +14,7 @@ Both variances are 0 once everything is labelled.
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from altmas.intervals import normal_quantile
 from altmas.metrics import Metric, table_of
 from altmas.pool import Pool
 from altmas.types import Array
-
-if TYPE_CHECKING:
-    from altmas.methods import Method
 
 
 class Sample(Protocol):
@@ -58,13 +55,15 @@ def has_probabilities(history: History) -> bool:
     return all(batch.probabilities is not None for batch in history.batches) or len(history.labels) == history.n_points
 
 
-def sample_of(pool: Pool, history: History, method: "Method | None" = None) -> Sample:
-    """The weighted labels of a history whose draws all have probabilities."""
-    inclusion = getattr(method, "inclusion", None)
+def sample_of(pool: Pool, history: History, inclusion: Array | None = None) -> Sample:
+    """The weighted labels of a history whose draws all have probabilities.
+
+    inclusion  (N,) probability of each point to have been drawn by now, where the method can tell it
+    """
     if inclusion is None or not len(history.drawn) or len(history.labels) == len(pool):
         return draws_of(history)
     rows = history.drawn[np.isin(history.drawn, history.labelled)]
-    return Inclusions(rows, history.volunteered, np.asarray(inclusion(pool, history)), history.known >= 0)
+    return Inclusions(rows, history.volunteered, inclusion, history.known >= 0)
 
 
 # ---------------------------------------------------------------- single draws

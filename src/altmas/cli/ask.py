@@ -7,6 +7,7 @@ import typer
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import LABEL, command
+from altmas.session import LEASE_SECONDS
 
 
 @command("ask", LABEL, "altmas ask xray.altmas -n 10", "altmas ask xray.altmas -n 10 --annotator ana --json")
@@ -16,7 +17,7 @@ def ask(
     annotator: opt.Annotator = None,
     lease: Annotated[
         float, typer.Option("--lease", min=0, help="Seconds for which a named annotator keeps them.")
-    ] = 900.0,
+    ] = LEASE_SECONDS,
     json: opt.Json = False,
 ) -> None:
     """The next items to label; the same ones until something is told.

@@ -9,6 +9,7 @@ from altmas.cli import show
 from altmas.cli.app import START, command, literal
 from altmas.methods import DEFAULT_METHOD
 from altmas.session import Session
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 
 
 @command(
@@ -44,7 +45,7 @@ def init(
             rich_help_panel=opt.AIM,
         ),
     ] = None,
-    confidence: opt.Confidence = 0.95,
+    confidence: opt.Confidence = DEFAULT_CONFIDENCE,
     seed: opt.Seed = 0,
     double_share: Annotated[
         float,
@@ -77,7 +78,7 @@ def init(
     made = Session.create(
         session,
         pool,
-        metrics=metrics or ["accuracy"],
+        metrics=metrics or list(DEFAULT_METRICS),
         method=method or DEFAULT_METHOD,
         budget=budget,
         targets=opt.numbers("--target", targets),

@@ -13,7 +13,7 @@ from altmas.cli.app import LABEL, command
 from altmas.cli.keyboard import Terminal
 from altmas.cli.terminal import TerminalLabeller
 from altmas.errors import PlanError
-from altmas.session import Session
+from altmas.session import LEASE_SECONDS, Session
 
 NETWORK = "The page"
 
@@ -107,7 +107,7 @@ def label(
     ] = True,
     lease: Annotated[
         float, typer.Option("--lease", help="Seconds for which an item stays with whoever was shown it.")
-    ] = 900.0,
+    ] = LEASE_SECONDS,
 ) -> None:
     """Label items: on a page in the browser, or with --terminal here.
 

@@ -9,6 +9,7 @@ import typer
 from altmas.cli.app import literal, trusted
 from altmas.cli.show import hint, working
 from altmas.errors import PlanError
+from altmas.interop import FORMATS
 from altmas.methods import GROUPS, METHODS, grouped
 from altmas.metrics import names
 from altmas.outputs import STDOUT
@@ -38,7 +39,7 @@ def metric_names(incomplete: str) -> list[str]:
 
 def file_formats(incomplete: str) -> list[str]:
     """Formats that a shell can complete."""
-    return [name for name in ("csv", "jsonl", "parquet", "label-studio") if name.startswith(incomplete)]
+    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 SessionFile = Annotated[Path, typer.Argument(metavar="SESSION", help="The session file.", show_default=False)]

@@ -11,6 +11,7 @@ from altmas.cli.app import START, command
 from altmas.errors import PlanError
 from altmas.methods import DEFAULT_METHOD, method_named
 from altmas.planning import WidthPlan, plan_widths
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 
 
 @command(
@@ -42,7 +43,7 @@ def plan(
         float | None,
         typer.Option("--accuracy", help="What to assume of the model; by default what its scores say, else 0.8."),
     ] = None,
-    confidence: opt.Confidence = 0.95,
+    confidence: opt.Confidence = DEFAULT_CONFIDENCE,
     seed: opt.Seed = 0,
     worlds: Annotated[int, typer.Option("--worlds", min=1, help="How many imagined truths to average over.")] = 5,
     json: opt.Json = False,
@@ -51,7 +52,7 @@ def plan(
 
     The truth is imagined from the model's scores or an assumed accuracy, and, once a session has some, from labels.
     """
-    wanted: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or ["accuracy"]}
+    wanted: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
     history, chosen, asked = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
     if session is not None:
         with opt.opened(session) as one:

@@ -12,6 +12,7 @@ from altmas.cli.app import TRUST, command
 from altmas.methods import DEFAULT_METHOD
 from altmas.pool.tables import classes_of
 from altmas.simulate import simulate as run
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 
 
 @command(
@@ -65,7 +66,7 @@ def simulate(
     results: Annotated[
         Path | None, typer.Option("--results", help="Keep finished runs in this .jsonl file and go on from it.")
     ] = None,
-    confidence: opt.Confidence = 0.95,
+    confidence: opt.Confidence = DEFAULT_CONFIDENCE,
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> None:
@@ -82,7 +83,7 @@ def simulate(
         pool,
         true,
         methods=list(dict.fromkeys(methods or [DEFAULT_METHOD, "tradition"])),
-        metrics=metrics or ["accuracy"],
+        metrics=metrics or list(DEFAULT_METRICS),
         budgets=budgets or [min(n, len(pool)) for n in (50, 100, 200)],
         repeats=repeats,
         seed=seed,

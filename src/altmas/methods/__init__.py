@@ -7,6 +7,7 @@ from typing import Any
 
 from altmas.errors import MethodError
 from altmas.extras import require
+from altmas.history import History
 from altmas.methods.assured import Assured
 from altmas.methods.leaderboard import FIGURES, FIGURES_MEAN
 from altmas.methods.paper.altmas import AltMas
@@ -32,6 +33,7 @@ from altmas.metrics import Metric
 from altmas.pool import Pool
 from altmas.suggest import listing, near
 from altmas.task import Task
+from altmas.types import Array
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -62,6 +64,7 @@ __all__ = [
     "check",
     "check_installed",
     "grouped",
+    "inclusion_of",
     "lacking",
     "method_named",
     "options_of",
@@ -148,6 +151,11 @@ def with_figures(name: str) -> str:
         f"altmas[{needs.extra}]" if needs.extra else "",
     ]
     return f"{name} ({', '.join(filter(None, said))})"
+
+
+def inclusion_of(method: Method | None, pool: Pool, history: History) -> Array | None:
+    """(N,) how likely each point was to be drawn by now; None where the method cannot tell, or has only two verbs."""
+    return method.inclusion(pool, history) if isinstance(method, Method) else None
 
 
 def options_of(method: Method) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""What every method is: the two verbs, and what they see."""
+"""What every method is: its verbs, and what they see."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
+from altmas.pool import Pool
 from altmas.task import Task
+from altmas.types import Array
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,10 @@ class Needs:
 
 @runtime_checkable
 class Method(Protocol):
-    """A frozen dataclass of options with two verbs; both are pure functions of the task and the history."""
+    """A frozen dataclass of options whose verbs are pure functions of what they are given.
+
+    A method inherits from this class, and then has to define `propose` and `estimate`.
+    """
 
     @property
     def name(self) -> str:
@@ -48,3 +53,11 @@ class Method(Protocol):
 
     def estimate(self, task: Task, history: History) -> Estimates:
         """Every metric from the labels so far; the truth once everything is labelled."""
+
+    def inclusion(self, pool: Pool, history: History) -> Array | None:
+        """(N,) probability of each point to have been drawn by now, or None where only single draws have one.
+
+        A comparison of two models weights labels by it; without it by the probability of each draw, and where draws
+        have none (`Batch.probabilities` is None) a comparison has no interval.
+        """
+        return None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import uniform_draws
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import Metric, table_of
 from altmas.task import Task
@@ -18,7 +18,7 @@ PROPOSE = 1
 
 
 @dataclass(frozen=True)
-class Tradition:
+class Tradition(Method):
     """A uniform random sample with classical intervals.
 
     calibrate_rows  use the known number of points predicted as each class (post-stratification) wherever every

@@ -18,6 +18,7 @@ import numpy as np
 from altmas.estimates import FLOOR, Estimate, Estimates
 from altmas.frames import plain
 from altmas.history import History
+from altmas.methods import inclusion_of
 from altmas.methods.assured.diagnostics import ALARM
 from altmas.metrics import Metric
 from altmas.report.assumptions import assumptions_of
@@ -98,7 +99,9 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
     """Each metric with its estimate, verdict, gain over random sampling and the cross-check without any belief."""
     rows = []
     checkable = has_probabilities(history) and len(history.labels) < len(session.pool)
-    sample = sample_of(session.pool, history, session.method) if checkable else None
+    sample = (
+        sample_of(session.pool, history, inclusion_of(session.method, session.pool, history)) if checkable else None
+    )
     for metric, one in zip(session.task.metrics, estimates, strict=True):
         check = alarm = (math.nan, math.nan, math.nan)
         if sample is not None:

@@ -17,6 +17,7 @@ from altmas.metrics import Metric, MetricLike, metric_set, table_of
 from altmas.pool import Pool
 from altmas.progress import Bar, progress_bar
 from altmas.scenarios.corruptions import KINDS, SHARES, Corruption, kind_of, mixed
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 from altmas.types import Array
 
 Model = Callable[[Any], ArrayLike]
@@ -72,12 +73,12 @@ def predict_performance(
     target: Any,
     *,
     classes: Sequence[str | int] | None = None,
-    metrics: MetricLike | Iterable[MetricLike] = ("accuracy",),
+    metrics: MetricLike | Iterable[MetricLike] = DEFAULT_METRICS,
     corruptions: Sequence[Corruption] | None = None,
     repeats: int = 10,
     resample: bool = True,
     threshold: float = 0.05,
-    confidence: float = 0.95,
+    confidence: float = DEFAULT_CONFIDENCE,
     seed: int = 0,
     progress: bool = True,
 ) -> PredictedPerformance:
@@ -132,12 +133,12 @@ class PerformancePredictor:
         labels: ArrayLike,
         *,
         classes: Sequence[str | int] | None = None,
-        metrics: MetricLike | Iterable[MetricLike] = ("accuracy",),
+        metrics: MetricLike | Iterable[MetricLike] = DEFAULT_METRICS,
         corruptions: Sequence[Corruption] | None = None,
         repeats: int = 10,
         resample: bool = True,
         threshold: float = 0.05,
-        confidence: float = 0.95,
+        confidence: float = DEFAULT_CONFIDENCE,
         seed: int = 0,
         progress: bool = True,
     ) -> "PerformancePredictor":

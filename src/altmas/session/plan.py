@@ -18,7 +18,7 @@ from altmas.metrics import Metric, MetricLike, is_one, metric_set
 from altmas.pool import Pool
 from altmas.session.plan_json import canonical, method_from, method_json, metric_from, metric_json, metric_name
 from altmas.suggest import listing, near
-from altmas.task import Task
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Plan:
     budget: int | None = None
     targets: Mapping[str, float] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    confidence: float = 0.95
+    confidence: float = DEFAULT_CONFIDENCE
     seed: int = 0
     double_share: float = 0.0
     instructions: str = ""
@@ -51,12 +51,12 @@ class Plan:
         cls,
         pool: Pool,
         *,
-        metrics: MetricLike | Iterable[MetricLike] = ("accuracy",),
+        metrics: MetricLike | Iterable[MetricLike] = DEFAULT_METRICS,
         method: str | Method = DEFAULT_METHOD,
         budget: int | None = None,
         targets: Mapping[str, float] | None = None,
         thresholds: Mapping[str, float] | None = None,
-        confidence: float = 0.95,
+        confidence: float = DEFAULT_CONFIDENCE,
         seed: int = 0,
         double_share: float = 0.0,
         instructions: str = "",

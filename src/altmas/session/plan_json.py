@@ -127,7 +127,7 @@ def method_from(plain: Mapping[str, Any], *, trust: bool) -> Method:
         make = METHODS.get(name) if plain["class"] is None else _class_at(plain["class"], trust=trust)
         if make is None or plain["class"] == "<local>":
             raise LookupError(name)
-        method = _made(make, _renamed(name, decoded(plain["options"], trust=trust)))
+        method: Method = _made(make, _renamed(name, decoded(plain["options"], trust=trust)))
     except Untrusted as refused:
         raise PlanError(_would_import(f"method {name!r}", refused.place, "method=...")) from None
     except (LookupError, TypeError, ValueError) as cause:
@@ -135,7 +135,7 @@ def method_from(plain: Mapping[str, Any], *, trust: bool) -> Method:
             f"the session's method {name!r} cannot be made again from its stored options ({cause}); "
             "pass it: Session.open(path, method=...)"
         ) from cause
-    if not isinstance(method, Method):
+    if not all(callable(getattr(method, verb, None)) for verb in ("propose", "estimate")):
         raise PlanError(f"the session's method {name!r} lacks propose or estimate; pass it as method=...")
     return method
 

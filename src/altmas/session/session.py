@@ -39,6 +39,7 @@ from altmas.session.snapshot import Snapshot, Status, status_of
 from altmas.session.stopping import Decision
 from altmas.session.store import Entry, Event, LabelStore
 from altmas.session.votes import LEASE_SECONDS, Ballots, Undone
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 from altmas.version import __version__
 
 if TYPE_CHECKING:
@@ -81,12 +82,12 @@ class Session:
         path: str | os.PathLike[str] | None,
         pool: Pool,
         *,
-        metrics: MetricLike | Iterable[MetricLike] = ("accuracy",),
+        metrics: MetricLike | Iterable[MetricLike] = DEFAULT_METRICS,
         method: str | Method = DEFAULT_METHOD,
         budget: int | None = None,
         targets: Mapping[str, float] | None = None,
         thresholds: Mapping[str, float] | None = None,
-        confidence: float = 0.95,
+        confidence: float = DEFAULT_CONFIDENCE,
         seed: int = 0,
         exist_ok: bool = False,
         double_share: float = 0.0,

@@ -30,7 +30,7 @@ from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage, begin, stages_of
 from altmas.methods.assured.views import describe
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.metrics import Metric
 from altmas.metrics.averages import MACRO
 from altmas.metrics.influence import influence_of
@@ -47,7 +47,7 @@ RIGHT_OR_WRONG = ("accuracy", "error")
 
 
 @dataclass(frozen=True)
-class Assured:
+class Assured(Method):
     """Labels where they tell most about the metrics, drawn with known probabilities; difference estimator.
 
     pilot            labels of the first stage, before the design may follow the belief

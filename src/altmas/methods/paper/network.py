@@ -6,10 +6,11 @@ from typing import Any
 
 from altmas.methods.paper.rounds import Settings
 from altmas.methods.paper.surrogates import Training
+from altmas.methods.protocol import Method
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network(ABC):
+class Network(Method, ABC):
     """How the network is trained and drawn from.
 
     draws      M, draws of the network's weights

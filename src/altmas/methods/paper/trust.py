@@ -8,7 +8,7 @@ import numpy as np
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.paper.rounds import COMPLETE, estimate_of, known_table, uniform_batch
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.metrics import Metric
 from altmas.task import Task
 
@@ -16,7 +16,7 @@ BELIEVED = "unlabelled points are taken to be what the model says; no interval"
 
 
 @dataclass(frozen=True)
-class Trust:
+class Trust(Method):
     """Uniform labels; every unlabelled point is taken to be what the model says.
 
     For a model that is right 99 % of the time the error is below one point from the start, so a method has shown

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from altmas.belief import Belief
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import phi_moments, proxy_of, remembered
 from altmas.methods.related.weighted_sample import (
     Solution,
@@ -27,7 +27,7 @@ PROPOSE = 17
 
 
 @dataclass(frozen=True)
-class ActiveInference:
+class ActiveInference(Method):
     """Known inclusion probabilities that follow the expected error of the guess, and a difference estimator.
 
     Zrnic and Candes (2024). The paper includes each point by its own coin; here a batch of b points is a systematic

@@ -6,7 +6,7 @@ import numpy as np
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.paula import curve_estimates
 from altmas.methods.related.ranking import (
     KINDS,
@@ -27,7 +27,7 @@ PROPOSE = 19
 
 
 @dataclass(frozen=True)
-class AdaStrat:
+class AdaStrat(Method):
     """Blocks of a ranking that are split where precision still falls, each topped up to the same number of labels.
 
     After Sabharwal et al. (2018), whose choice of ranks is reconstructed here. As labels decide where blocks are split,

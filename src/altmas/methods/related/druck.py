@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import class_scores, confidence_of
 from altmas.methods.related.strata import (
     allocation,
@@ -29,7 +29,7 @@ PROPOSE = 13
 
 
 @dataclass(frozen=True)
-class Druck:
+class Druck(Method):
     """Strata of what the model expects, two labels in each and more where it expects most spread.
 
     After Druck and McCallum (2011). Metrics of one class stratify on that class's score, apart for points that the

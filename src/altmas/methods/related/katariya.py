@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.hashing import buckets_of, hash_inputs, learn_planes
 from altmas.methods.related.strata import (
     allocation,
@@ -30,7 +30,7 @@ PSEUDO = 2.0
 
 
 @dataclass(frozen=True)
-class Katariya:
+class Katariya(Method):
     """Buckets of learned hash bits in which the model is about equally often right; Neyman allocation among them.
 
     After Katariya, Iyer and Sarawagi (2012), whose objective and schedule are reconstructed here. Labels are weighted

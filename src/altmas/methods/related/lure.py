@@ -7,7 +7,7 @@ import numpy as np
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import successive_draws
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import proxy_of
 from altmas.methods.related.weighted_sample import Solution, effective_sample_size, estimates_of, gamma_reach, trials_of
 from altmas.metrics import Metric, table_of
@@ -20,7 +20,7 @@ PROPOSE = 15
 
 
 @dataclass(frozen=True)
-class Lure:
+class Lure(Method):
     """Points drawn one after another in proportion to their expected loss, weighted so that no draw order is favoured.
 
     Kossen et al. (2021), Farquhar et al. (2021). The loss is 0 or 1 (the model is wrong), expected under its own

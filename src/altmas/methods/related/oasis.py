@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.intervals import normal_quantile
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.replacement import (
     counting_sample,
     draw_with_replacement,
@@ -25,7 +25,7 @@ PROPOSE = 14
 
 
 @dataclass(frozen=True)
-class Oasis:
+class Oasis(Method):
     """Draws with replacement from strata of a class's score, more often where its F-measure is least sure.
 
     Marchant and Rubinstein (2017). The chances follow the labels of earlier batches and are known for each draw, so

@@ -7,7 +7,7 @@ import numpy as np
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.intervals import normal_quantile
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.ranking import (
     KINDS,
     Ints,
@@ -34,7 +34,7 @@ PROPOSE = 18
 
 
 @dataclass(frozen=True)
-class Paula:
+class Paula(Method):
     """Every label of the top ranks, the same number from each block of geometrically growing ranks below.
 
     After Sabharwal and Sedghi (2017), whose block sampling is reconstructed here. All metrics must share a ranking:

@@ -9,7 +9,7 @@ from altmas.belief import Belief
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import uniform_draws
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import learned, score_belief
 from altmas.methods.related.strata import labelled_draws
 from altmas.methods.related.weighted_sample import (
@@ -30,7 +30,7 @@ LEAST = 20
 
 
 @dataclass(frozen=True)
-class Ppi:
+class Ppi(Method):
     """A uniform sample, improved by what the scores say about the rest: PPI++ with the variance of this finite pool.
 
     Angelopoulos et al. (2023a, 2023b). Without scores the guess is a surrogate learned from the labels, each point

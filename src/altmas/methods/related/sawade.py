@@ -6,7 +6,7 @@ import numpy as np
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import phi_moments, proxy_of, remembered
 from altmas.methods.related.replacement import draw_with_replacement, replacement_sample
 from altmas.methods.related.weighted_sample import effective_sample_size, estimates_of, volunteered_mask
@@ -17,7 +17,7 @@ PROPOSE = 12
 
 
 @dataclass(frozen=True)
-class Sawade:
+class Sawade(Method):
     """Draws with replacement where labels move the metrics most, weighted back; Sawade et al. (2010a, 2010b).
 
     p(c|x) are the model's scores or, where it gives none, a surrogate learned from the labels (adapted). Consistent;

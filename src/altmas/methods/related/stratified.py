@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from altmas.errors import MethodError
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import confidence_of
 from altmas.methods.related.strata import (
     CUTS,
@@ -29,7 +29,7 @@ ALLOCATIONS = ("proportional", "equal", "neyman")
 
 
 @dataclass(frozen=True)
-class Stratified:
+class Stratified(Method):
     """Strata of the model's highest score, labels shared out among them, after Kumar and Raj (2018).
 
     Without scores the strata are those of a label-free imitation of the model by its features (adapted).

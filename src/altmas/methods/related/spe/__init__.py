@@ -9,7 +9,7 @@ from altmas.errors import MethodError, PlanError
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
 from altmas.methods.paper.rounds import estimates_of, known_table, nothing_known, uniform_batch
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.spe.families import FAMILIES
 from altmas.methods.related.spe.mixture import BinnedScores, Mixture, fit, fit_as_far_as_labels_bear_it, logit, sample
 from altmas.metrics import Metric
@@ -34,7 +34,7 @@ MODEL = "credible if the score families fit"
 
 
 @dataclass(frozen=True)
-class Spe:
+class Spe(Method):
     """Uniform labels; two score distributions for each question, after Welinder, Welling and Perona (2013).
 
     Accuracy asks "is the model right?" of its score of its own answer; a metric of class k asks "is it k?" of the

@@ -286,7 +286,7 @@ def test_verdicts_say_what_the_interval_allows(name, bounds, plan, tone, words):
 
 def content_with(*metrics, labels=100, points=10_000, budget=None):
     return {
-        **{"metrics": list(metrics), "labels": labels, "pool": {"points": points}},
+        **{"metrics": list(metrics), "labels": labels, "drawn_labels": labels, "pool": {"points": points}},
         **{"plan": {"budget": budget}, "method": "assured"},
     }
 
@@ -348,6 +348,21 @@ def test_the_headline_is_a_verdict_and_the_next_step():
 )
 def test_the_headline_says_what_holds(metric, words):
     assert words in said(content_with(metric))
+
+
+def test_nothing_is_decided_by_a_handful_of_labels():
+    session = make_session(labels=0, thresholds={"accuracy": 0.1}, targets={f"recall[{EVIL}]": 0.9})
+    session.tell({query.id: CLASSES[session.pool.predictions[query.index]] for query in session.ask(12)})
+    report = session.report()
+    drawn = session.history.drawn_labels
+    assert drawn < 20 and session.estimate()["accuracy"].low > 0.1
+    assert [one["verdict"]["badge"] for one in report.content["metrics"]] == ["too early"] * 2
+    assert report.content["headline"]["tone"] == "open"
+    assert report.content["headline"]["verdict"].startswith("Not decided yet: accuracy is ")
+    assert f"at least {20 - drawn} more label" in report.content["headline"]["next"]
+    session.tell({query.id: CLASSES[session.pool.predictions[query.index]] for query in session.ask(8)})
+    later = session.report()
+    assert later.content["headline"]["tone"] == "good"
 
 
 def test_a_missed_aim_comes_first_then_an_open_one():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from altmas.estimates import FLOOR, Estimate, Estimates
+from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates
 from altmas.frames import plain
 from altmas.history import History
 from altmas.methods import inclusion_of
@@ -60,6 +60,7 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
             "thresholds": dict(session.plan.thresholds),
         },
         "labels": len(history.labels),
+        "drawn_labels": history.drawn_labels,
         "method": session.method.name,
         "metrics": _metrics(session, history, estimates),
         "path": _path(session, history, estimates),
@@ -98,6 +99,7 @@ def _pool(session: "Session") -> Plain:
 def _metrics(session: "Session", history: History, estimates: Estimates) -> list[Plain]:
     """Each metric with its estimate, verdict, gain over random sampling and the cross-check without any belief."""
     rows = []
+    early = history.drawn_labels < LEAST_DRAWN and len(history.labels) < len(session.pool)
     checkable = has_probabilities(history) and len(history.labels) < len(session.pool)
     sample = (
         sample_of(session.pool, history, inclusion_of(session.method, session.pool, history)) if checkable else None
@@ -111,7 +113,10 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
         apart = one.value < alarm[1] or one.value > alarm[2]
         rows.append(
             asdict(one)
-            | {"meaning": metric.meaning(session.pool), "verdict": asdict(verdict_of(one, metric, session.plan))}
+            | {
+                "meaning": metric.meaning(session.pool),
+                "verdict": asdict(verdict_of(one, metric, session.plan, early=early)),
+            }
             | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
             | {"gain": gain, "bounds": list(metric.bounds), "lower_is_better": metric.lower_is_better}
             | {"kind": metric.kind, "where": metric.where}

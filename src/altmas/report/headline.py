@@ -4,6 +4,7 @@ import math
 from statistics import NormalDist
 from typing import Any
 
+from altmas.estimates import LEAST_DRAWN
 from altmas.report.words import number, plural
 
 Plain = dict[str, Any]
@@ -62,6 +63,9 @@ def _others(judged: list[Plain]) -> str:
 def _next(one: Plain, tone: str, content: Plain) -> str:
     if tone != "open":
         return "You can stop labelling." if tone == "good" else "More labels would hardly change that."
+    if content["drawn_labels"] < LEAST_DRAWN:
+        missing = plural(LEAST_DRAWN - content["drawn_labels"], "more label")
+        return f"Nothing is decided with fewer than {LEAST_DRAWN} drawn labels: at least {missing} to go."
     more = labels_needed(one, content["labels"], content["pool"]["points"])
     if math.isnan(more):
         return "More labels are needed; how many cannot be said yet."

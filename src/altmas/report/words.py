@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from altmas.estimates import Estimate
+from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.metrics import Metric
 from altmas.session.plan import Plan
 
@@ -17,8 +17,11 @@ class Verdict:
     badge: str
 
 
-def verdict_of(estimate: Estimate, metric: Metric, plan: Plan) -> Verdict:
-    """What the estimate says against its threshold or target, or by itself if it has neither."""
+def verdict_of(estimate: Estimate, metric: Metric, plan: Plan, *, early: bool = False) -> Verdict:
+    """What the estimate says against its threshold or target, or by itself if it has neither.
+
+    early  whether fewer labels were drawn than anything is decided by
+    """
     if math.isnan(estimate.value):
         return Verdict(f"{metric.name} cannot be given yet: {estimate.note or 'undefined'}.", "open", "undefined")
     threshold, target = plan.thresholds.get(metric.name), plan.targets.get(metric.name)
@@ -29,6 +32,9 @@ def verdict_of(estimate: Estimate, metric: Metric, plan: Plan) -> Verdict:
             "open",
             "no interval",
         )
+    if early and (threshold is not None or target is not None):
+        few = f"nothing is decided with fewer than {LEAST_DRAWN} drawn labels"
+        return Verdict(f"{_plainly(estimate).sentence[:-1]}; {few}.", "open", "too early")
     said = _against(threshold, estimate, metric) if threshold is not None else _plainly(estimate)
     return said if target is None else _with_width(said, target, estimate, judged=threshold is not None)
 

@@ -192,7 +192,8 @@ def test_an_empty_wish_is_refused():
 
 def test_a_slice_of_a_pool_without_slices_says_how_to_give_some():
     with pytest.raises(
-        MetricError, match=r"no slice 'site' in this pool \(known: none: pass slices=\{...\} to the pool\)"
+        MetricError,
+        match=r"no slice 'site' in this pool \(known: none: pass slices=\{...\} to the pool, or --slice COLUMN\)",
     ):
         metric_set("accuracy@site=A", Pool(None, [0, 1]))
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import altmas
+from altmas.web.access import Access
 from session_world import create, pool
 from web_world import OWNER, Page, eventually, served, threaded
 
@@ -451,3 +452,32 @@ def test_the_owner_sees_the_overview_and_settles_by_keyboard(browser: Browser) -
         browser.press("3")
         browser.until(lambda: session.status().disagreements == disagreements - 1)
         assert browser.complaints() == []
+
+
+def test_two_people_with_links_of_their_own_in_one_browser(browser: Browser) -> None:
+    """The page asks for no name, cannot change it, and what Ana left unsent is not sent as Ben."""
+    people = {"Ana": "secret-of-ana-0123456789", "Ben": "secret-of-ben-9876543210"}
+    session = create(budget=60)
+    page = Page(session, Access(owner=OWNER, people=people, root="/labels"))
+    with threaded(page) as address:
+        for name, secret in people.items():
+            browser.open(f"{address}/labels/?person={secret}")
+            assert browser.js("return location.pathname + location.search") == "/labels/"
+            assert browser.text("person") == name and browser.js("return document.getElementById('person').disabled")
+            assert browser.text("names") == "your own link"
+            browser.label("1")
+            browser.saved()
+        assert browser.js("return document.cookie") == ""  # no script can read it
+        assert browser.js("return Object.keys(localStorage).some((key) => key.includes('secret'))") is False
+    said = [event for event in session.events() if event["kind"] == "label"]
+    assert [(event["annotator"], event["body"]["authenticated"]) for event in said] == [("Ana", True), ("Ben", True)]
+
+
+def test_a_claimed_name_is_said_to_be_one(browser: Browser) -> None:
+    with threaded(Page(create(budget=60))) as address:
+        browser.driver.get(address)
+        browser.until(lambda: browser.js("return document.getElementById('dialog').open"))
+        assert "not authenticated" in browser.text("dialog-body")
+        browser.press("Ana", Keys.ENTER)
+        browser.until(lambda: browser.ready)
+        assert browser.text("names") == "names are not authenticated"

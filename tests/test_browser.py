@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,7 +90,8 @@ class Browser:
         return str(self.js("return document.getElementById('saved').dataset.state"))
 
     def press(self, *keys: str) -> None:
-        """Keys to whatever has the focus, as a person would press them."""
+        """Keys to whatever has the focus, as a person would press them: not within 150 ms of the last."""
+        time.sleep(0.2)
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def label(self, key: str) -> None:
@@ -258,7 +260,7 @@ def told(folder: Path) -> list[str]:
 
 
 def test_an_expired_lease_gives_the_item_to_somebody_else_and_says_so(browser: Browser) -> None:
-    session = create(pool=pool(6), budget=6)
+    session = create(pool=pool(3), budget=3)
     page = Page(session, lease=0.5)
     with threaded(page) as address:
         browser.open(address, "Ana")
@@ -481,3 +483,75 @@ def test_a_claimed_name_is_said_to_be_one(browser: Browser) -> None:
         browser.press("Ana", Keys.ENTER)
         browser.until(lambda: browser.ready)
         assert browser.text("names") == "names are not authenticated"
+
+
+def test_a_key_that_is_hit_twice_labels_once_and_the_echo_takes_back(browser: Browser) -> None:
+    session = create(budget=60)
+    hit = """
+        for (const key of ["1", "2"]) document.body.dispatchEvent(
+            new KeyboardEvent("keydown", { key, code: `Digit${key}`, bubbles: true }));
+        return document.getElementById("echo-text").textContent;"""
+    with threaded(Page(session)) as address:
+        browser.open(address, "Ana")
+        assert browser.js("return document.getElementById('echo').hidden")
+        first = browser.handle
+        assert browser.js(hit) == "cat"
+        browser.until(lambda: browser.handle != first and browser.ready)
+        browser.saved()
+        assert list(labels(session).values()) == ["cat"]
+        browser.js("document.getElementById('echo-undo').click()")
+        browser.until(lambda: browser.handle == first and browser.ready)
+        assert session.status().labels == 0 and browser.js("return document.getElementById('echo').hidden")
+        browser.label("2")  # at once after an undo
+        browser.saved()
+        assert session.status().labels == 1 and browser.text("echo-text") == "dog"
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_the_names_of_77_classes_stay_inside_their_buttons(browser: Browser, width: int) -> None:
+    names = [f"{first}_{second}_transfer_not_received" for first in "abcdefg" for second in range(9, 20)]
+    session = create(pool=altmas.Pool(None, names * 2, classes=names, items=["text"] * 154), budget=60)
+    spilled = """
+        return [...document.querySelectorAll("#choices button")].filter((button) => {
+            const [box, name] = [button, button.querySelector("span")].map((one) => one.getBoundingClientRect());
+            return name.top < box.top || name.bottom > box.bottom || name.left < box.left || name.right > box.right;
+        }).length + (document.documentElement.scrollWidth > innerWidth ? 1000 : 0);"""
+    with threaded(Page(session)) as address:
+        browser.size(width, 900)
+        browser.open(address, "Ana")
+        assert browser.js("return document.querySelectorAll('#choices button').length") == 77
+        assert browser.js(spilled) == 0
+        assert browser.js("return document.querySelector('#choices button span').textContent") == names[0]
+
+
+def test_classes_are_found_by_words_in_any_order_initials_and_despite_typing_errors(browser: Browser) -> None:
+    names = [
+        "card_payment_fee",
+        "cash_withdrawal",
+        "top_up_failed",
+        "transfer_not_received",
+        "wrong_amount",
+        "Übergröße",
+    ]
+    names += [f"class {number}" for number in range(30)]
+    session = create(pool=altmas.Pool(None, names, classes=names, items=["text"] * 36), budget=36)
+    found = """
+        const box = document.getElementById("search");
+        box.value = arguments[0];
+        box.dispatchEvent(new Event("input"));
+        return [...document.querySelectorAll("#choices button span")].map((one) => one.textContent);"""
+    typed = {
+        "fee card": "card_payment_fee",
+        "top up": "top_up_failed",
+        "tnr": "transfer_not_received",
+        "recieved": "transfer_not_received",
+        "withdrawl": "cash_withdrawal",
+        "amuont": "wrong_amount",
+        "ubergr": "Übergröße",
+        "thdraw": "cash_withdrawal",
+        "class 7": "class 7",
+    }
+    with threaded(Page(session)) as address:
+        browser.open(address, "Ana")
+        assert {text: (browser.js(found, text) or [""])[0] for text in typed} == typed
+        assert browser.js(found, "zebra") == []

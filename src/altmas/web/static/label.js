@@ -10,6 +10,7 @@ import { forget, preload, show } from "./viewer.js";
 
 const POLL_MS = 5000; // looks for news and keeps the items while somebody is at the screen
 const WAIT_MS = 400; // while there is no item
+const GUARD_MS = 150; // a second label within this time is a key that was hit twice
 const REASONS = ["unreadable", "no class fits", "damaged or empty", "several classes"];
 
 const page = {
@@ -27,6 +28,7 @@ const page = {
   away: "",
   stale: false,
   watch: new Stopwatch(),
+  saidAt: -Infinity, // when something was said last
 };
 
 const current = () => (page.at >= 0 ? page.past[page.at] : page.hand[0] || null);
@@ -85,6 +87,7 @@ async function changePerson() {
   if (page.name === before) return;
   page.hand.splice(0).forEach(forget);
   leavePast();
+  echo("");
   page.nothing = "wait";
   draw();
   await refresh();
@@ -208,6 +211,9 @@ function heard() {
 function vote(said) {
   const item = current();
   if (!item || page.busy || page.paused || dialogOpen()) return;
+  const now = performance.now();
+  if (now - page.saidAt < GUARD_MS) return say("Ignored: it came too soon after the last one.");
+  page.saidAt = now;
   const revises = page.at >= 0 ? item.vote.seq : null;
   const seconds = page.watch.read();
   const name = said.kind === "label" ? page.setup.classes[said.label].name : said.kind;
@@ -218,7 +224,14 @@ function vote(said) {
   }
   draw();
   page.outbox.push("/api/vote", { annotator: page.name, item: item.handle, seconds, revises, ...said });
+  echo(name);
   say(`${name}. ${current() ? "Next item." : ""}`);
+}
+
+/** What was said last, with a way to take it back; nothing for "". */
+function echo(name) {
+  byId("echo").hidden = !name;
+  byId("echo-text").textContent = name;
 }
 
 function answered(entry, answer) {
@@ -242,6 +255,8 @@ async function undo() {
   const answer = await request("/api/undo", { annotator: page.name, seq });
   if (!answer) return;
   page.header = answer.header;
+  page.saidAt = -Infinity;
+  echo("");
   leavePast();
   const undone = answer.undone;
   if (undone && undone.vote) {
@@ -501,7 +516,7 @@ function listen() {
   document.addEventListener("keydown", pressed);
   const buttons = {
     unsure: commands.u, skip, undo, back, note, reveal, instructions: showInstructions, definitions: showDefinitions, keys: showKeys,
-    person: changePerson, "banner-close": () => banner(""),
+    person: changePerson, "echo-undo": undo, "banner-close": () => banner(""),
   };
   for (const [id, pressedButton] of Object.entries(buttons)) byId(id).addEventListener("click", pressedButton);
   document.addEventListener("visibilitychange", () => !document.hidden && refresh());

@@ -55,7 +55,7 @@ def test_a_split_that_does_not_exist_is_refused_by_name(tmp_path):
 def test_images_and_labels_of_different_lengths_do_not_belong_together(tmp_path):
     dataset = tiny_dataset(tmp_path)
     labels = tmp_path / idx.TEST_LABELS
-    labels.write_bytes(gzip.compress(idx_bytes(LABELS[:-1])))
+    labels.write_bytes(gzip.compress(idx_bytes(LABELS[:-1]), mtime=0))
     dataset = dataset._replace(sha256={**dataset.sha256, labels.name: idx.sha256_of(labels)})
     with pytest.raises(DataDamaged, match="do not belong together"):
         idx.load_split(dataset, "test", folder=tmp_path)
@@ -63,12 +63,12 @@ def test_images_and_labels_of_different_lengths_do_not_belong_together(tmp_path)
 
 def test_a_changed_file_is_refused_although_it_reads(tmp_path):
     dataset = tiny_dataset(tmp_path)
-    (tmp_path / idx.TEST_LABELS).write_bytes(gzip.compress(idx_bytes(LABELS[::-1])))
+    (tmp_path / idx.TEST_LABELS).write_bytes(gzip.compress(idx_bytes(LABELS[::-1]), mtime=0))
     with pytest.raises(DataDamaged, match=f"{idx.TEST_LABELS}.*{dataset.sha256[idx.TEST_LABELS]}"):
         idx.load_split(dataset, "test", folder=tmp_path)
 
 
-whole = gzip.compress(idx_bytes(IMAGES))
+whole = gzip.compress(idx_bytes(IMAGES), mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ whole = gzip.compress(idx_bytes(IMAGES))
         (whole[:200] + bytes(50) + whole[250:], "not a whole gzip file"),
         (b"", "found nothing"),
         (b"<html>not found</html>", "not a whole gzip file"),
-        (gzip.compress(b""), "found nothing"),
-        (gzip.compress(b"<html>not found</html>"), "expected 00 00 08, found 3c 68 74"),
-        (gzip.compress(b"\0\0\x0d" + idx_bytes(IMAGES)[3:]), "expected 00 00 08, found 00 00 0d"),
-        (gzip.compress(idx_bytes(IMAGES)[:9]), "ends inside its header"),
-        (gzip.compress(idx_bytes(IMAGES)[:-1]), "5487 elements where its header promises 5488"),
-        (gzip.compress(idx_bytes(IMAGES) + b"\0"), "5489 elements where its header promises 5488"),
+        (gzip.compress(b"", mtime=0), "found nothing"),
+        (gzip.compress(b"<html>not found</html>", mtime=0), "expected 00 00 08, found 3c 68 74"),
+        (gzip.compress(b"\0\0\x0d" + idx_bytes(IMAGES)[3:], mtime=0), "expected 00 00 08, found 00 00 0d"),
+        (gzip.compress(idx_bytes(IMAGES)[:9], mtime=0), "ends inside its header"),
+        (gzip.compress(idx_bytes(IMAGES)[:-1], mtime=0), "5487 elements where its header promises 5488"),
+        (gzip.compress(idx_bytes(IMAGES) + b"\0", mtime=0), "5489 elements where its header promises 5488"),
     ],
 )
 def test_a_damaged_file_is_refused_with_the_reason(tmp_path, content, reason):

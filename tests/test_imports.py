@@ -44,6 +44,7 @@ ORDER = (
     "methods.assured",
     "methods.related",
     "methods",
+    "guaranteed",
     "session",
     "compare",
     "claims",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.guaranteed import guaranteed_decision
 from altmas.metrics import metric_set
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ class Claim:
         }[self.relation]
         return "shown" if holds_everywhere else "refuted" if holds_nowhere else "undecided"
 
+    def proven(self, side: str) -> Answer:
+        """The answer if the metric is proven to lie "above" or "below" the value, or if that is "undecided"."""
+        if side == "undecided":
+            return "undecided"
+        return "shown" if (side == "above") == (self.relation in (">=", ">")) else "refuted"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -63,12 +70,15 @@ class Verdict:
     answer: Answer
     estimate: Estimate
     too_early: bool = False
+    proven: bool = False
 
     @property
     def caution(self) -> str:
         """What a reader must know about the interval, or an empty string."""
         if self.too_early:
             return f"nothing is called shown or refuted with fewer than {LEAST_DRAWN} drawn labels"
+        if self.proven:
+            return ""
         if self.estimate.interval == "none":
             return "the session's method gives no interval, so nothing can be shown or refuted"
         if self.estimate.interval == "fixed-n" and self.answer != "undecided":
@@ -85,9 +95,9 @@ class Verdict:
         value = "undefined" if one.value != one.value else f"{one.value:.4f}"
         bounds = "no interval" if one.low != one.low else f"[{one.low:.4f}, {one.high:.4f}]"
         level = f"{one.confidence * 100:g} % {one.interval}, " if one.interval != "none" else ""
-        return (
-            f"{self.answer}: {self.claim} ({value} {bounds}, {level}{one.labels} label{'' if one.labels == 1 else 's'})"
-        )
+        proof = ", decided by a test that holds at every look" if self.proven else ""
+        labels = f"{one.labels} label{'' if one.labels == 1 else 's'}"
+        return f"{self.answer}: {self.claim} ({value} {bounds}, {level}{labels}{proof})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -96,6 +106,7 @@ class Verdict:
             "answer": self.answer,
             "estimate": {name: getattr(self.estimate, name) for name in self.estimate.__dataclass_fields__},
             "caution": self.caution,
+            "proven": self.proven,
         }
 
 
@@ -117,4 +128,10 @@ def judge(session: "Session", claim: Claim) -> Verdict:
         task = replace(session.task, metrics=(metric,), targets=())
         estimate = session.method.estimate(task, session.history)[0]
     early = session.history.drawn_labels < LEAST_DRAWN and len(session.history.labels) < len(session.pool)
-    return Verdict(claim, "undecided" if early else claim.answer(estimate), estimate, early)
+    if early:
+        return Verdict(claim, "undecided", estimate, too_early=True)
+    task = replace(session.task, metrics=(metric,), targets=())
+    proof = guaranteed_decision(session.method, task, session.history, metric, claim.value)
+    if proof is None or len(session.history.labels) == len(session.pool):
+        return Verdict(claim, claim.answer(estimate), estimate)
+    return Verdict(claim, claim.proven(proof.answer), estimate, proven=True)

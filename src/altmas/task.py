@@ -20,4 +20,5 @@ class Task:
     seed: int = 0
     targets: tuple[tuple[str, float], ...] = ()  # (metric name, half-width)
     budget: int | None = None  # labels that may be told in all
+    guarantee: bool = False  # intervals with a finite-sample proof where the metric has one
     stopping: bool = False  # the session may stop by what intervals show, so they should hold at every look

@@ -22,7 +22,9 @@ def check(
 ) -> None:
     """Whether the labels show a claim, for pipelines: exit 0 shown, 1 refuted, 3 undecided, 2 usage.
 
-    Shown means that the claim holds on the whole interval, refuted that it holds nowhere on it.
+    Shown and refuted are decided by a test with a finite-sample proof that holds at every look where the metric is a
+    ratio of sums and the method draws with known chances (assured, tradition): each is false with probability 5 % at
+    most (1 - confidence). Elsewhere the interval decides, and a note says so.
     """
     with opt.opened(session) as one, show.working("estimating"):
         verdict = judge(one, Claim.parse(claim))

@@ -46,6 +46,12 @@ def init(
         ),
     ] = None,
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
+    guarantee: Annotated[
+        bool,
+        typer.Option(
+            "--guarantee", help="Intervals with a finite-sample proof at every look (wider).", rich_help_panel=opt.AIM
+        ),
+    ] = False,
     seed: opt.Seed = 0,
     double_share: Annotated[
         float,
@@ -87,6 +93,7 @@ def init(
         seed=seed,
         exist_ok=exist_ok,
         double_share=double_share,
+        guarantee=guarantee,
         instructions=instructions,
         definitions=opt.pairs("--definition", definitions, last=False),
     )

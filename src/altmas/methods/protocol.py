@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from altmas.belief import Belief
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.pool import Pool
@@ -61,3 +62,26 @@ class Method(Protocol):
         have none (`Batch.probabilities` is None) a comparison has no interval.
         """
         return None
+
+
+@dataclass(frozen=True)
+class SequenceOfDraws:
+    """Answered draws, each with chance sizes[i] / (sum of sizes over the open points not yet drawn).
+
+    open    (N,) points that could be drawn when it began;  sizes  (N,) positive there
+    belief  what was believed of them then, from labels told before; None before any label
+    rows    drawn points in order, all labelled or skipped
+    """
+
+    open: Array
+    sizes: Array
+    belief: Belief | None
+    rows: Array
+
+
+@runtime_checkable
+class DrawsInSequence(Protocol):
+    """A method whose draws come one after another with known chances: proofs at every look rest on these."""
+
+    def sequences(self, task: Task, history: History) -> list[SequenceOfDraws]:
+        """The answered draws; sizes and belief of each sequence were fixed before its first draw."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import uniform_draws
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Needs, SequenceOfDraws
 from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import Metric, table_of
 from altmas.task import Task
@@ -37,6 +37,26 @@ class Tradition(Method):
 
     def estimate(self, task: Task, history: History) -> Estimates:
         return Estimates(tuple(self._one(task, history, metric) for metric in task.metrics), self.name)
+
+    def sequences(self, task: Task, history: History) -> list[SequenceOfDraws]:
+        """The answered draws in their order, a new sequence where labels were volunteered in between."""
+        found: list[SequenceOfDraws] = []
+        drawn = np.zeros(len(task.pool), np.bool_)
+        volunteered = np.zeros(len(task.pool), np.bool_)
+        volunteered[history.volunteered] = True
+        told, answered = list(history.labels), history.known >= 0
+        answered[list(history.skipped)] = True
+        for batch in history.batches:
+            known = np.zeros(len(task.pool), np.bool_)
+            known[told[: batch.labels_before]] = True
+            free = ~(drawn | (known & volunteered))
+            gaps = np.flatnonzero(~answered[batch.indices])
+            rows = batch.indices[: gaps[0]] if len(gaps) else batch.indices
+            found.append(SequenceOfDraws(free, np.ones(len(task.pool)), None, rows))
+            drawn[batch.indices] = True
+            if len(gaps):
+                break
+        return found
 
     def _one(self, task: Task, history: History, metric: Metric) -> Estimate:
         sample = sample_of(task, history, metric.members(task.pool), self.calibrate_rows)

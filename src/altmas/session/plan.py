@@ -6,14 +6,16 @@ opening, or the file has to be trusted.
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
 
 from altmas.errors import PlanError
+from altmas.guaranteed import offers_guarantee
 from altmas.methods import DEFAULT_METHOD, Method, check, check_installed, method_named
+from altmas.methods.protocol import DrawsInSequence
 from altmas.metrics import Metric, MetricLike, is_one, metric_set
 from altmas.pool import Pool
 from altmas.session.plan_json import canonical, method_from, method_json, metric_from, metric_json, metric_name
@@ -30,6 +32,7 @@ class Plan:
     targets       {metric: half-width that is wanted}
     thresholds    {metric: value}; the session may stop once the interval lies wholly on one side
     double_share  share of the drawn points that two annotators label without seeing each other's vote
+    guarantee     intervals with a finite-sample proof that holds at every look, where the metric has one
     instructions  what the labellers are told;  definitions  {class: what it means}
     fingerprint   of the pool: one hash for each part
     """
@@ -42,6 +45,7 @@ class Plan:
     confidence: float = DEFAULT_CONFIDENCE
     seed: int = 0
     double_share: float = 0.0
+    guarantee: bool = False
     instructions: str = ""
     definitions: Mapping[str, str] = field(default_factory=dict)
     fingerprint: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +63,7 @@ class Plan:
         confidence: float = DEFAULT_CONFIDENCE,
         seed: int = 0,
         double_share: float = 0.0,
+        guarantee: bool = False,
         instructions: str = "",
         definitions: Mapping[str, str] | None = None,
     ) -> Self:
@@ -77,6 +82,7 @@ class Plan:
             confidence=_share("confidence", confidence, ends=False),
             seed=_whole("seed", seed),
             double_share=_share("double_share", double_share, ends=True),
+            guarantee=_provable(bool(guarantee), chosen, asked, pool),
             instructions=str(instructions),
             definitions={str(pool.classes[pool.code(c)]): str(text) for c, text in (definitions or {}).items()},
             fingerprint=pool.fingerprint,
@@ -87,7 +93,16 @@ class Plan:
         stopping = bool(self.targets or self.thresholds)
         metrics = metric_set(self.metrics, pool)
         targets = tuple(self.targets.items())
-        return Task(pool, metrics, self.confidence, self.seed, targets, budget=self.budget, stopping=stopping)
+        return Task(
+            pool,
+            metrics,
+            self.confidence,
+            self.seed,
+            targets,
+            budget=self.budget,
+            guarantee=self.guarantee,
+            stopping=stopping,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` understands."""
@@ -209,3 +224,18 @@ def _per_metric(what: str, given: Mapping[str, float], known: Mapping[str, Metri
             )
         found[resolved] = number
     return found
+
+
+def _provable(guarantee: bool, method: Method, metrics: Sequence[Metric], pool: Pool) -> bool:
+    """Whether a guarantee is wanted; PlanError names a metric or a method without a proof."""
+    if guarantee and not isinstance(method, DrawsInSequence):
+        raise PlanError(
+            f"guarantee=True: method {method.name!r} has no proof; choose 'assured' or 'tradition', or leave it out"
+        )
+    without = [one.name for one in metrics if guarantee and not offers_guarantee(method, one, len(pool.classes))]
+    if without:
+        raise PlanError(
+            f"guarantee=True: no proof covers {listing(without)}; it covers ratios of sums: accuracy, precision, "
+            "recall, specificity, npv, f1, jaccard and confusion, also on slices"
+        )
+    return guarantee

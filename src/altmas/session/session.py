@@ -91,6 +91,7 @@ class Session:
         seed: int = 0,
         exist_ok: bool = False,
         double_share: float = 0.0,
+        guarantee: bool = False,
         instructions: str = "",
         definitions: Mapping[str, str] | None = None,
     ) -> Self:
@@ -108,6 +109,7 @@ class Session:
             confidence=confidence,
             seed=seed,
             double_share=double_share,
+            guarantee=guarantee,
             instructions=instructions,
             definitions=definitions,
         )

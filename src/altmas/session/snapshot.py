@@ -12,6 +12,7 @@ import numpy as np
 from altmas.errors import MetricError
 from altmas.estimates import Estimates
 from altmas.frames import plain
+from altmas.guaranteed import guaranteed_decision, with_guarantee
 from altmas.history import History
 from altmas.session.log import VOTES, Ledger
 from altmas.session.opinions import disagreements, second_opinions
@@ -90,14 +91,22 @@ class Snapshot:
         """Every metric from the labels of that moment; with `by`, every metric on each value of that slice."""
         task = self.task if by is None else by_slice(self.task, by)
         with at_work(self.plan.method):
-            return self.plan.method.estimate(task, self.history)
+            found = self.plan.method.estimate(task, self.history)
+            return with_guarantee(self.plan.method, task, self.history, found) if task.guarantee else found
 
     def decision(self, estimates: Callable[[], Estimates] | None = None) -> Decision:
         """Whether to stop at that moment."""
         history = self.history
         left = history.n_points - len(history.labels) - len(history.skipped)
         labels, drawn = len(history.labels), history.drawn_labels
-        return decide(self.plan, labels, drawn, left, self.seconds_per_label, estimates or self.estimate)
+        told = estimates or self.estimate
+        return decide(self.plan, labels, drawn, left, self.seconds_per_label, told, self._proven)
+
+    def _proven(self, name: str, threshold: float) -> bool | None:
+        """Whether a metric is shown to lie on one side of a threshold at every look; None where there is no proof."""
+        (metric,) = (one for one in self.task.metrics if one.name == name)
+        found = guaranteed_decision(self.plan.method, self.task, self.history, metric, threshold)
+        return None if found is None else found.answer != "undecided"
 
 
 def by_slice(task: Task, name: str) -> Task:

@@ -33,13 +33,21 @@ class Decision:
 
 
 def decide(
-    plan: Plan, labels: int, drawn: int, left: int, seconds_per_label: float, estimates: Callable[[], Estimates]
+    plan: Plan,
+    labels: int,
+    drawn: int,
+    left: int,
+    seconds_per_label: float,
+    estimates: Callable[[], Estimates],
+    proven: Callable[[str, float], bool | None] = lambda name, threshold: None,
 ) -> Decision:
     """The first rule that fires: budget spent, nothing left to label, every target reached, every threshold decided.
 
     drawn      labels of points that the method drew: below LEAST_DRAWN no target is reached, no threshold decided
     left       points that could still be labelled
     estimates  called only where a target or a threshold needs them
+    proven     whether a metric lies on one side of a threshold, with a proof for every look; None where there is none,
+               and the interval of the estimate decides
     """
     if plan.budget is not None and labels >= plan.budget:
         return Decision(True, f"the budget of {plan.budget} labels is spent")
@@ -53,7 +61,11 @@ def decide(
     wide = {name: by_name[name].half_width / wanted for name, wanted in plan.targets.items()}
     if wide and all(ratio <= 1 for ratio in wide.values()):
         return Decision(True, "every target is reached")
-    open_thresholds = [name for name, value in plan.thresholds.items() if not settled(by_name[name], value)]
+    open_thresholds = []
+    for name, value in plan.thresholds.items():
+        shown = proven(name, value)
+        if not (settled(by_name[name], value) if shown is None else shown):
+            open_thresholds.append(name)
     if plan.thresholds and not open_thresholds:
         return Decision(True, "every threshold is decided")
     missing = [f"{name} is not within {plan.targets[name]:g} yet" for name, ratio in wide.items() if not ratio <= 1]

@@ -30,7 +30,7 @@ from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage, begin, stages_of
 from altmas.methods.assured.views import describe
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Needs, SequenceOfDraws
 from altmas.metrics import Metric
 from altmas.metrics.averages import MACRO
 from altmas.metrics.influence import influence_of
@@ -110,6 +110,20 @@ class Assured(Method):
         """(N,) probability of each point to be in the sample of some stage, had it been open in all of them."""
         exposure = sum((stage.sizes * stage.threshold for stage in stages_of(history)), np.zeros(history.n_points))
         return np.asarray(np.maximum(-np.expm1(-np.asarray(exposure)), 1e-12))
+
+    @products_on_one_thread()
+    def sequences(self, task: Task, history: History) -> list[SequenceOfDraws]:
+        """The answered draws of each stage with the belief from labels told before it; none of the first edition."""
+        found, exposure, belief = [], np.zeros(len(task.pool)), None
+        for stage in stages_of(history):
+            before = np.flatnonzero((history.known >= 0) & ~stage.population)
+            if stage.from_first_edition:
+                continue
+            if len(before):
+                belief = self._fit(task, history, before, exposure)
+            found.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used))
+            exposure = exposure + stage.exposure
+        return found
 
     # ------------------------------------------------------------ where to draw
 

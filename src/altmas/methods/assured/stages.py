@@ -47,6 +47,7 @@ class Stage:
     exposure: Array
     gain: float = 1.0
     threshold: float = 0.0
+    from_first_edition: bool = False
 
     @cached_property
     def chances(self) -> Array:
@@ -172,4 +173,4 @@ def _first_edition(history: History, batches: tuple[Batch, ...]) -> Stage:
     population[history.volunteered] = False
     exposure = np.where(population, first_edition_exposure(batches[:whole], history.n_points), 0.0)
     never = np.full(history.n_points, np.inf)
-    return Stage(population, exposure, never, drawn, exposure, threshold=1.0)
+    return Stage(population, exposure, never, drawn, exposure, threshold=1.0, from_first_edition=True)

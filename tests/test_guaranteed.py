@@ -1,0 +1,93 @@
+"""Sessions with a finite-sample proof: what `check`, thresholds and guarantee=True say."""
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas.claims import Claim, judge
+from altmas.errors import PlanError
+from altmas.guaranteed import guaranteed_decision, offers_guarantee
+from altmas.history import History
+from altmas.methods import Task, method_named
+from altmas.methods.assured import Assured
+from altmas.metrics import metric_set
+from altmas.simulate import label_until
+from assured_world import constant_belief, world
+
+
+def labelled(method: str, accuracy: float, labels: int, **settings) -> altmas.Session:
+    pool, truth = world(n=1200, accuracy=accuracy)
+    session = altmas.Session.create(None, pool, method=method, seed=1, **settings)
+    for query in session.ask(labels):
+        session.tell(query.id, int(truth[query.index]))
+    return session
+
+
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_claims_far_from_the_truth_are_decided_and_near_ones_are_not(method):
+    session = labelled(method, 0.8, 150)
+    answers = {text: judge(session, Claim.parse(text)) for text in ("accuracy >= 0.5", "accuracy >= 0.97")}
+    assert [one.answer for one in answers.values()] == ["shown", "refuted"]
+    assert all(one.proven and one.caution == "" for one in answers.values())
+    truth = session.estimate()["accuracy"].value
+    assert judge(session, Claim("accuracy", "<=", truth)).answer == "undecided"
+    assert judge(session, Claim.parse("accuracy <= 0.5")).answer == "refuted"
+    assert judge(session, Claim.parse("error <= 0.5")).answer == "shown"
+
+
+def test_points_asked_for_and_not_told_decide_nothing():
+    pool, truth = world(n=1200)
+    session = altmas.Session.create(None, pool, metrics=["accuracy"])
+    asked = session.ask(40)
+    assert judge(session, Claim.parse("accuracy >= 0.9")).answer == "undecided"
+    session.tell(asked[0].id, int(truth[asked[0].index]))
+    found = judge(session, Claim.parse("accuracy >= 0.1"))
+    assert found.answer == "undecided" and "fewer than 20 drawn labels" in found.caution
+
+
+def test_guaranteed_intervals_hold_the_value_and_are_wider_than_those_for_one_look():
+    proven, plain = labelled("assured", 0.8, 120, guarantee=True), labelled("assured", 0.8, 120)
+    one, other = proven.estimate()["accuracy"], plain.estimate()["accuracy"]
+    assert (one.interval, other.interval) == ("guaranteed", "fixed-n")
+    assert one.low < other.low < one.value == other.value < other.high < one.high + 0.01
+
+
+def test_what_has_no_proof_is_refused_by_name():
+    pool, _ = world(n=200)
+    with pytest.raises(PlanError, match="no proof covers 'macro_f1'"):
+        altmas.Session.create(None, pool, metrics=["accuracy", "macro_f1"], guarantee=True)
+    with pytest.raises(PlanError, match="'ppi' has no proof"):
+        altmas.Session.create(None, world(n=200, scores=True)[0], method="ppi", guarantee=True)
+    metrics = metric_set(["accuracy", "recall[1]", "mcc"], pool)
+    assert [offers_guarantee(method_named("assured"), one, 3) for one in metrics] == [True, True, False]
+
+
+def test_a_false_claim_at_the_boundary_is_hardly_ever_shown_at_any_look():
+    """60 sessions looked at every 20 labels up to 200, threshold at the truth: 5 % may decide (7 of 60: 3 %)."""
+    pool, truth = world(n=1000, features=False)
+    exact, wrong = float((truth == pool.predictions).mean()), 0
+    (metric,) = metric_set(["accuracy"], pool)
+    method = Assured(belief=constant_belief)
+    for seed in range(60):
+        task, history, decided = Task(pool, (metric,), seed=seed, budget=200), History(1000), False
+        for labels in range(20, 201, 20):
+            history = label_until(method, task, history, labels, 20, truth.__getitem__)
+            found = guaranteed_decision(method, task, history, metric, exact)
+            decided |= found is not None and found.answer != "undecided"
+        wrong += decided
+    assert wrong <= 6
+
+
+def test_the_game_sees_only_what_was_known_before_each_stage():
+    pool, truth = world(n=600)
+    task = Task(pool, metric_set(["accuracy"], pool), seed=0)
+    history = label_until(Assured(), task, History(600), 120, 20, truth.__getitem__)
+    sequences = Assured().sequences(task, history)
+    assert [len(one.rows) for one in sequences] == [40, 40, 40] and sequences[0].belief is None
+    for one in sequences:
+        assert one.open[one.rows].all()
+    flipped = dict(history.labels)
+    for row in sequences[2].rows.tolist():
+        flipped[row] = (flipped[row] + 1) % 3
+    again = Assured().sequences(task, History(600, history.batches, flipped))
+    np.testing.assert_array_equal(again[2].belief.agree, sequences[2].belief.agree)

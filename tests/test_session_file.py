@@ -404,6 +404,16 @@ def test_events_that_another_version_added_without_a_note_are_welcome(told):
     assert kinds(told).count("label") == 5
 
 
+def test_free_pages_that_are_not_there_are_noticed_before_a_write_runs_into_them(told):
+    """SQLite's check says ok of any file with views, and a label later the file cannot grow."""
+    content = bytearray(told.read_bytes())
+    content[39] = 92
+    told.write_bytes(content)
+    with pytest.raises(NotASession, match="damaged .*freelist"):
+        altmas.Session.open(told)
+    assert any("freelist" in one.found for one in examine(told) if one.what == "integrity check" and not one.ok)
+
+
 def test_a_pipe_is_no_session(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(NotASession, match="no regular file"):

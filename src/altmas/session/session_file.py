@@ -306,11 +306,21 @@ def _known_schema(script: str) -> frozenset[tuple[Any, ...]]:
 def _check_content(connection: Connection, path: Path) -> None:
     """Refuse to write into a file whose pages do not fit together: a write would damage what is still sound."""
     if path.stat().st_size <= CHECKED_BYTES:
-        (fault,) = connection.patiently("PRAGMA integrity_check(1)").fetchone()
-        if fault != "ok":
+        faults = integrity(connection, 1)
+        if faults != "ok":
             raise NotASession(
-                f"{path} is damaged ({' '.join(str(fault).split())}); nothing was read; restore it from a copy"
+                f"{path} is damaged ({' '.join(faults.split())}); nothing was read; restore it from a copy"
             )
+
+
+def integrity(connection: Connection, most: int = 100) -> str:
+    """What SQLite's own check of the file says: "ok", or the faults it found.
+
+    Of a file with views SQLite checks the list of free pages only when it is asked for the table of the schema.
+    """
+    checks = (f"PRAGMA integrity_check({most})", "PRAGMA integrity_check(sqlite_master)")
+    found = [str(row[0]) for check in checks for row in connection.patiently(check)]
+    return "\n".join(dict.fromkeys(fault for fault in found if fault != "ok")) or "ok"
 
 
 def _leave_wal(connection: Connection) -> None:

@@ -336,7 +336,7 @@ class LabelStore:
     def integrity(self) -> str:
         """What SQLite's own integrity check says: "ok", or the faults it found."""
         with self.lock, said(self.path, "nothing was read"):
-            return "\n".join(str(row[0]) for row in self._connection.patiently("PRAGMA integrity_check"))
+            return session_file.integrity(self._connection)
 
 
 def _event(row: tuple[Any, ...], path: Path | None) -> Event:

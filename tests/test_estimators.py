@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import altmas
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference, StageSample
 from altmas.methods.assured.stages import Stage
@@ -108,3 +109,39 @@ def test_a_sabotaged_belief_costs_width_and_nothing_else(sabotage):
     if sabotage is shuffled_belief:  # a belief that is wrong in the same way everywhere is as good as none
         honest = runs(Assured(belief=constant_belief), pool, truth, ["accuracy"], 150, 10, batch=30)
         assert np.ptp(found[:, 0, 1:3], 1).mean() > np.ptp(honest[:, 0, 1:3], 1).mean()
+
+
+def test_the_worked_example_of_the_documentation():
+    """docs/assured.md: five points of sizes 1, 1, 1, 2, 2, threshold 0.9, belief 0.9 everywhere (V5)."""
+    pool = altmas.Pool(None, [0, 0, 0, 0, 0], classes=[0, 1])
+    truth = np.array([0, 1, 0, 0, 0])
+    chances = -np.expm1(-0.9 * np.array([1, 1, 1, 2, 2]))
+    np.testing.assert_allclose(chances, [0.59, 0.59, 0.59, 0.83, 0.83], atol=0.005)
+    found = difference(pool, truth, np.array([3, 1, 4]), chances, np.full(5, 0.9))
+    assert np.trace(found.expected) == pytest.approx(3.8)
+    assert np.trace(found.correction) == pytest.approx(-1.07, abs=0.005)
+    assert found.linearised(metric_set(["accuracy"], pool)[0], TAIL).value == pytest.approx(0.5465, abs=1e-4)
+
+
+def test_stages_count_by_their_labels_and_a_complete_one_alone():
+    """(V6): two stages of 100 and 90 points with 10 and 30 labels; once the second is complete it counts alone."""
+    pool, truth = world(n=100)
+    known = np.full(100, -1)
+    known[:40] = truth[:40]
+    first = np.ones(100, bool)
+    second = np.arange(100) >= 10
+    flat = belief(pool, np.full(100, 0.8), 3)
+
+    def sample(population, rows, gain):
+        exposure = np.where(population, 0.3, 0.0)
+        stage = Stage(population, np.ones(100), np.zeros(100), rows, exposure, gain)
+        return StageSample(stage, flat, (known >= 0) & ~population, rows)
+
+    both = [sample(first, np.arange(10), 1.0), sample(second, np.arange(10, 40), 2.0)]
+    found = Difference(both, pool.predictions, known, np.ones(100, bool), np.zeros(0, np.int64))
+    worth = np.array([10 / (100 * 90), 2 * 30 / (90 * 60)])
+    np.testing.assert_allclose(found.shares, worth / worth.sum())
+    known = truth.copy()
+    both = [sample(first, np.arange(10), 1.0), sample(second, np.arange(10, 100), 1.0)]
+    whole = Difference(both, pool.predictions, known, np.ones(100, bool), np.zeros(0, np.int64))
+    assert whole.shares[1] > 1 - 1e-9

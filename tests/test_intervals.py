@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from altmas.intervals import (
+    Evidence,
     anytime_quantile,
     bounded_interval,
-    cautious_variance,
     effective_trials,
+    largest_unseen,
+    missed_tail,
     normal_quantile,
-    reaching,
+    score_interval,
     simultaneous_quantile,
-    student_quantile,
     wilson,
 )
 
@@ -42,14 +43,6 @@ def test_intervals_stay_inside_the_bounds_and_hold_the_value():
     assert bounded_interval(0.4, 0.0, (0, 1), Z) == (0.4, 0.4)
 
 
-def test_labels_without_an_error_leave_perfection_possible():
-    assert reaching(0.7, 0.97, 1.0, (0.0, 1.0)) == (0.7, 1.0)
-    assert reaching(0.1, 0.4, 0.0, (0.0, 1.0)) == (0.0, 0.4)
-    assert reaching(0.7, 0.97, 0.9, (0.0, 1.0)) == (0.7, 0.97)
-    assert reaching(-0.2, 0.9, 1.0, (-1.0, 1.0)) == (-0.2, 1.0)
-    assert reaching(0.7, 0.97, float("nan"), (0.0, 1.0)) == (0.7, 0.97)
-
-
 def test_binomial_shares_are_covered_near_one():
     rng = np.random.default_rng(0)
     for p in (0.9, 0.99):
@@ -74,14 +67,6 @@ def test_the_anytime_quantile_survives_looking_at_every_step():
     assert anytime_quantile(0.95, 200, 200) < 3.2
 
 
-def test_few_and_unequal_terms_count_for_few_degrees_of_freedom():
-    variance, freedom = cautious_variance(np.full(50, 0.1), 1.0, 4)
-    assert (variance, freedom) == (pytest.approx(5.0), pytest.approx(54))
-    assert cautious_variance(np.array([1.0, 0.0, 0.0]), 0.5, 4) == (1.0, 5.0)
-    assert cautious_variance(np.zeros(50), 0.2, 4) == (0.2, 4.0)  # no error seen: the belief speaks
-    assert student_quantile(0.95, 4) == pytest.approx(2.776, abs=1e-3)
-
-
 def test_the_simultaneous_quantile_lies_between_one_and_bonferroni():
     rng = np.random.default_rng(2)
     independent = rng.standard_normal((400, 20))
@@ -90,3 +75,41 @@ def test_the_simultaneous_quantile_lies_between_one_and_bonferroni():
     assert simultaneous_quantile(same, 0.95, rng) == pytest.approx(Z, abs=0.08)
     assert bonferroni - 0.2 < simultaneous_quantile(independent, 0.95, rng) < bonferroni + 0.1
     assert simultaneous_quantile(np.zeros((5, 2)), 0.95, rng) == Z
+
+
+def test_with_equal_weights_the_score_interval_is_wilsons():
+    """Share p of n: variance p (1 - p) / n, growing by (1 - 2p) / n, curve 1 / n (V3)."""
+    for p, n in [(0.0, 50), (0.1, 40), (0.5, 30), (0.93, 200), (1.0, 100)]:
+        told = Evidence(p * (1 - p) / n, skew_low=(2 * p - 1) / n, skew_high=(1 - 2 * p) / n, curve=1 / n)
+        found = score_interval(p, lambda candidate, told=told: told, (0.0, 1.0), Z)
+        assert found == pytest.approx(wilson(p, n, Z), abs=1e-9)
+
+
+def test_clean_labels_never_end_above_what_the_draws_can_show():
+    """n clean labels of uniform draws: the rule of three (V4), below Clopper and Pearson's bound."""
+    for n in (20, 60, 100, 200, 400):
+        unseen = largest_unseen(np.full(10_000, 1e-4), np.full(10_000, n / 10_000), missed_tail(Z))
+        assert unseen == pytest.approx(math.log(40) / n, rel=1e-6)
+        told = Evidence(0.0, skew_low=1 / n, unseen_low=unseen)
+        low, high = score_interval(1.0, lambda candidate, told=told: told, (0.0, 1.0), Z)
+        assert low <= 1 - unseen and low <= 0.025 ** (1 / n) and high == 1.0
+
+
+def test_the_largest_unseen_change_is_the_best_of_all_sets():
+    """Greedy with a last point in part is at least the best whole set, and no more than one point better."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        gain, hazard = rng.random(10), rng.random(10) + 0.05
+        subsets = ((np.arange(1024)[:, None] >> np.arange(10)) & 1).astype(float)
+        best = (subsets @ gain)[subsets @ hazard <= 1.2].max()
+        found = largest_unseen(gain, hazard, 1.2)
+        assert best - 1e-12 <= found <= best + gain.max()
+    many = largest_unseen(rng.random(5000), rng.random(5000) * 1e-3 + 1e-4, 3.7)
+    assert many > 0
+    assert largest_unseen(np.zeros(3), np.ones(3), 3.7) == 0.0
+    assert largest_unseen(np.ones(3), np.full(3, 0.1), 3.7) == pytest.approx(3.0)
+
+
+def test_a_metric_without_bounds_has_ends_on_both_sides():
+    low, high = score_interval(5.0, lambda candidate: Evidence(4.0), (-math.inf, math.inf), 2.0)
+    assert (low, high) == pytest.approx((1.0, 9.0), abs=1e-6)

@@ -60,14 +60,6 @@ def bounded_interval(
     return low + size * from_, low + size * to
 
 
-def reaching(low: float, high: float, labelled: float, bounds: tuple[float, float]) -> tuple[float, float]:
-    """The interval, stretched to the bound that the labelled points attain by themselves.
-
-    Labels without a single error are what a perfect model always shows: perfection stays possible.
-    """
-    return (bounds[0] if labelled == bounds[0] else low), (bounds[1] if labelled == bounds[1] else high)
-
-
 def exact_lower(p: float, n: float, z: float) -> float:
     """Clopper and Pearson's lower bound of a share p in n trials.
 
@@ -107,17 +99,6 @@ def simultaneous_quantile(terms: Array, confidence: float, rng: np.random.Genera
         return normal_quantile(confidence)
     largest = np.abs(rng.standard_normal((draws, len(kept))) @ kept).max(1)
     return max(normal_quantile(confidence), float(np.quantile(largest, confidence)))
-
-
-def cautious_variance(terms: Array, believed: float, prior: float) -> tuple[float, float]:
-    """(variance, degrees of freedom): the larger of what squared residuals show and what the belief expects.
-
-    terms (n,) add up to the variance. With few errors among the labels they are a poor witness: none at all would
-    give width 0. Unequal terms are worth (sum)^2 / (sum of squares) equal ones, the belief's expectation `prior`.
-    """
-    total, squares = float(terms.sum()), float((terms**2).sum())
-    worth = total**2 / squares if squares > 0 else 0.0
-    return max(total, believed), worth + prior
 
 
 # ---------------------------------------------------------------- score interval of a weighted sum

@@ -4,13 +4,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 MARK := $(VENV)/.installed
 
-.PHONY: demo test coverage lint types check clean
+OLDEST := .venv-minimum
+
+.PHONY: demo test minimum coverage lint types check clean
 
 demo: $(MARK)
 	$(BIN)/altmas demo
 
 test: $(MARK)-dev
 	$(BIN)/python -m pytest
+
+# The tests with the lowest versions that pyproject.toml allows, on the lowest Python: make minimum PYTHON=python3.11
+minimum:
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
+	$(OLDEST)/bin/python .ci/minimum.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt --editable '.[paper]' --group dev
+	$(OLDEST)/bin/python -m pytest
 
 coverage: $(MARK)-dev
 	$(BIN)/python -m pytest --cov=altmas --cov-report=term:skip-covered --cov-fail-under=95
@@ -25,7 +35,7 @@ types: $(MARK)-dev
 check: test lint types
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -50,6 +50,11 @@ class Sample(Protocol):
         """What one more label of residual 1 would add to the variance."""
 
 
+def effective_sample_size(weights: Array) -> float:
+    """(sum w)^2 / sum w^2: how many equal weights these are worth."""
+    return float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else 0.0
+
+
 def has_probabilities(history: History) -> bool:
     """Whether every draw carries a probability, or everything is labelled so that none is needed."""
     return all(batch.probabilities is not None for batch in history.batches) or len(history.labels) == history.n_points

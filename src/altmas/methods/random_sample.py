@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from altmas.intervals import normal_quantile, wilson
+from altmas.intervals import normal_quantile, student_quantile, wilson
 from altmas.metrics import Metric
 from altmas.metrics.averages import too_few_labels
 from altmas.types import Array
@@ -118,9 +118,7 @@ def _linearised(metric: Metric, value: float, sample: RandomSample, confidence: 
     if metric.bounds == (0.0, 1.0) and variance > 0:
         inner = (value * n + z**2 / 2) / (n + z**2)
         return wilson(value, inner * (1 - inner) / variance, z)
-    from scipy.special import stdtrit  # here, because scipy takes longer to load than all of altmas
-
-    half = float(stdtrit(max(n - 1, 1), (1 + confidence) / 2)) * variance**0.5
+    half = student_quantile(confidence, max(n - 1, 1)) * variance**0.5
     return max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from altmas.methods.assured.estimator import Difference
 from altmas.types import Array
+from altmas.weighted import effective_sample_size
 
 ALARM = 3.0
 """Standard errors beyond which two answers are said to disagree."""
@@ -68,7 +69,7 @@ def diagnose(estimator: Difference) -> Diagnostics:
         "calibration": _bins(agree, right),
         "calibration_z": _z(right, agree),
         "largest_share": float(weights.max() / weights.sum()) if len(weights) else math.nan,
-        "effective_sample": float(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0.0,
+        "effective_sample": effective_sample_size(weights),
         "random_share": share,
         "random_share_error": error,
         "difference": float(np.trace(estimator.table) / max(estimator.inside.sum(), 1)),

@@ -11,17 +11,12 @@ from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import phi_moments, proxy_of, remembered
-from altmas.methods.related.weighted_sample import (
-    Solution,
-    effective_sample_size,
-    estimates_of,
-    trials_of,
-    volunteered_mask,
-)
+from altmas.methods.related.weighted_sample import Solution, estimates_of, trials_of, volunteered_mask
 from altmas.metrics import Metric, table_of
 from altmas.metrics.formulas import positive
 from altmas.task import Task
 from altmas.types import Array
+from altmas.weighted import effective_sample_size
 
 PROPOSE = 17
 

@@ -9,12 +9,12 @@ from altmas.history import Batch, History
 from altmas.methods.draws import successive_draws
 from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import proxy_of
-from altmas.methods.related.weighted_sample import Solution, effective_sample_size, estimates_of, gamma_reach, trials_of
+from altmas.methods.related.weighted_sample import Solution, estimates_of, gamma_reach, trials_of
 from altmas.metrics import Metric, table_of
 from altmas.metrics.formulas import positive
 from altmas.task import Task
 from altmas.types import Array
-from altmas.weighted import Draws, draws_of
+from altmas.weighted import Draws, draws_of, effective_sample_size
 
 PROPOSE = 15
 

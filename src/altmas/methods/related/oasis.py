@@ -16,10 +16,11 @@ from altmas.methods.related.replacement import (
     replayed_draws,
 )
 from altmas.methods.related.strata import labelled_draws, root_frequency
-from altmas.methods.related.weighted_sample import Solution, effective_sample_size, estimates_of, volunteered_mask
+from altmas.methods.related.weighted_sample import Solution, estimates_of, volunteered_mask
 from altmas.metrics import Metric
 from altmas.task import Task
 from altmas.types import Array
+from altmas.weighted import effective_sample_size
 
 PROPOSE = 14
 

@@ -12,17 +12,12 @@ from altmas.methods.draws import uniform_draws
 from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import learned, score_belief
 from altmas.methods.related.strata import labelled_draws
-from altmas.methods.related.weighted_sample import (
-    Solution,
-    effective_sample_size,
-    estimates_of,
-    trials_of,
-    volunteered_mask,
-)
+from altmas.methods.related.weighted_sample import Solution, estimates_of, trials_of, volunteered_mask
 from altmas.metrics import Metric, table_of
 from altmas.metrics.formulas import positive
 from altmas.task import Task
 from altmas.types import Array
+from altmas.weighted import effective_sample_size
 
 PROPOSE = 16
 LEAST = 20

@@ -9,9 +9,10 @@ from altmas.history import Batch, History
 from altmas.methods.protocol import Method, Needs
 from altmas.methods.related.proxy import phi_moments, proxy_of, remembered
 from altmas.methods.related.replacement import draw_with_replacement, replacement_sample
-from altmas.methods.related.weighted_sample import effective_sample_size, estimates_of, volunteered_mask
+from altmas.methods.related.weighted_sample import estimates_of, volunteered_mask
 from altmas.task import Task
 from altmas.types import Array
+from altmas.weighted import effective_sample_size
 
 PROPOSE = 12
 

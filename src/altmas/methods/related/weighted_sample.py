@@ -23,6 +23,7 @@ from altmas.metrics.averages import too_few_labels
 from altmas.metrics.formulas import positive
 from altmas.pool import Pool
 from altmas.types import Array
+from altmas.weighted import effective_sample_size
 
 if TYPE_CHECKING:
     from altmas.task import Task
@@ -61,11 +62,6 @@ def phi_of(metric: Metric, shares: Array) -> Array:
 def self_normalised_variance(weights: Array, phi: Array) -> float:
     """(C3): (1/n) mean (w phi)^2 / (mean w)^2."""
     return float(((weights * phi) ** 2).mean() / weights.mean() ** 2 / len(weights))
-
-
-def effective_sample_size(weights: Array) -> float:
-    """(sum w)^2 / sum w^2: how many equal weights these are worth."""
-    return float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else 0.0
 
 
 def gamma_reach(total: float, variance: float, weight: float, confidence: float) -> float:

@@ -17,6 +17,7 @@ ORDER = (
     "errors",
     "version",
     "types",
+    "streams",
     "guarantee",
     "extras",
     "svg",

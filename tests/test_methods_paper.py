@@ -21,6 +21,7 @@ from altmas.methods.paper.surrogates.tuning import Tuned
 from altmas.metrics import metric_set, truth_values
 from altmas.pool.features import Features
 from altmas.simulate import label_until
+from altmas.streams import number_of
 
 N, C = 400, 3
 QUICK = {"epochs": 20, "draws": 8}
@@ -236,7 +237,9 @@ def test_sampled_labels_differ_from_draw_to_draw_but_not_from_call_to_call():
     now = rounds.round_at(task, history, method.settings)
     tables = now.belief.tables(task.metrics[0])
     assert len({one.tobytes() for one in tables}) > 1  # identical networks, other labels
-    again = believe(pool, now.belief.posterior, task.metrics, "sample", [0, rounds.FIT, 60, rounds.FILL])
+    again = believe(
+        pool, now.belief.posterior, task.metrics, "sample", [0, number_of(rounds.FIT), 60, number_of(rounds.FILL)]
+    )
     assert_array_equal(again.tables(task.metrics[0]), tables)
 
 

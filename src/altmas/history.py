@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.streams import stream
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -103,6 +105,6 @@ class History:
         drawn = tuple(self.drawn.tolist())
         return (self.n_points, tuple(self.labels.items()), tuple(self.skipped), drawn, len(self.batches))
 
-    def rng(self, seed: int, purpose: int) -> np.random.Generator:
-        """The generator for one purpose at this point of the log: derived, never stored."""
-        return np.random.default_rng([seed, purpose, len(self.labels), len(self.drawn), len(self.skipped)])
+    def rng(self, seed: int, name: str) -> np.random.Generator:
+        """The generator of that name at this point of the log."""
+        return stream(seed, name, len(self.labels), len(self.drawn), len(self.skipped))

@@ -14,7 +14,7 @@ from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import Metric, table_of
 from altmas.task import Task
 
-PROPOSE = 1
+PROPOSE = "tradition: draws"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from altmas.methods.protocol import Needs
 from altmas.task import Task
 from altmas.types import Array
 
-STATES = 16
+STATES = "batchbald: states"
 """Purpose of the random numbers that labellings are drawn with."""
 
 

@@ -21,11 +21,13 @@ from altmas.methods.paper.surrogates import SURROGATES, Surrogate, Training, sur
 from altmas.methods.paper.surrogates.tuning import Tuned, tuned
 from altmas.metrics import Metric, table_of
 from altmas.pool.features import Features
+from altmas.streams import number_of, stream
 from altmas.suggest import near
 from altmas.task import Task
 
-START, FIT, PICK, FILL, TUNE = 11, 12, 13, 14, 15
-"""What random numbers are for; each purpose has its own."""
+START, FIT, PICK = "network: first labels", "network: fit", "network: ties"
+FILL, TUNE = "network: labels drawn from the belief", "network: tuning"
+"""Streams of random numbers."""
 
 UNSURE = "from the surrogate's belief, which carries no interval"
 COMPLETE = "every point is labelled"
@@ -108,7 +110,7 @@ def _round(task: Task, history: History, settings: Settings) -> Round:
     """Steps 3-7 of A.2: pseudo-labels, a fresh surrogate, M draws of its weights, their labels for the whole pool."""
     pool, known, n_classes = task.pool, history.known, len(task.pool.classes)
     settings, info = tuned_at(task, history, settings)
-    moment = [task.seed, FIT, len(history.labels)]
+    moment = [task.seed, number_of(FIT), len(history.labels)]
     rng, surrogate = np.random.default_rng(moment), settings.make()
     pseudo = NOTHING
     if settings.cautious is not None:
@@ -128,7 +130,7 @@ def _round(task: Task, history: History, settings: Settings) -> Round:
     fitted = surrogate.fit(features.subset(rows), y, n_classes, rng, weights)
     draws = fitted.draws(settings.draws, rng)
     posterior = Posterior(lambda chunk: draws(features[chunk]), known, draws.count, n_classes)
-    belief = believe(pool, posterior, task.metrics, settings.label_mode, [*moment, FILL])
+    belief = believe(pool, posterior, task.metrics, settings.label_mode, [*moment, number_of(FILL)])
     training = {"examples": len(rows), "steps": fitted.trained.steps, "loss": fitted.trained.loss}
     return Round(belief, pseudo, info | {"draws": draws.count, "training": training})
 
@@ -143,7 +145,7 @@ def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings
     key = (settings, task.seed, rows.tobytes(), codes.tobytes())
 
     def tune() -> Tuned:
-        rng, n_classes = np.random.default_rng([task.seed, TUNE, count]), len(task.pool.classes)
+        rng, n_classes = stream(task.seed, TUNE, count), len(task.pool.classes)
         x = Features.of(task.pool).subset(rows)
         return tuned(x, codes, n_classes, settings.training, settings.draws, rng)
 

@@ -18,7 +18,7 @@ from altmas.task import Task
 from altmas.types import Array
 from altmas.weighted import effective_sample_size
 
-PROPOSE = 17
+PROPOSE = "active-inference: draws"
 
 
 @dataclass(frozen=True)

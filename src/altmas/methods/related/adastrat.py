@@ -23,7 +23,7 @@ from altmas.methods.related.weighted_sample import volunteered_mask
 from altmas.task import Task
 from altmas.types import Array
 
-PROPOSE = 19
+PROPOSE = "adastrat: draws"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from altmas.methods.related.weighted_sample import estimates_of, volunteered_mas
 from altmas.task import Task
 from altmas.types import Array
 
-PROPOSE = 13
+PROPOSE = "druck: draws"
 
 
 @dataclass(frozen=True)

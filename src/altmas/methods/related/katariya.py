@@ -21,10 +21,11 @@ from altmas.methods.related.strata import (
     within_groups,
 )
 from altmas.methods.related.weighted_sample import WeightedSample, estimates_of, volunteered_mask
+from altmas.streams import stream
 from altmas.task import Task
 from altmas.types import Array
 
-PROPOSE = 20
+PROPOSE = "katariya: draws"
 PSEUDO = 2.0
 """Labels of the overall mean that each bucket's mean is drawn towards."""
 
@@ -110,7 +111,7 @@ class Katariya(Method):
 
 def half_of(n_points: int, seed: int) -> Array:
     """(N,) 0 or 1: which half of the pool each point belongs to, fixed by the seed alone."""
-    return np.asarray(np.random.default_rng([seed, 43]).permutation(n_points) % 2)
+    return np.asarray(stream(seed, "katariya: halves").permutation(n_points) % 2)
 
 
 def no_planes(inputs: Array) -> Array:

@@ -16,7 +16,7 @@ from altmas.task import Task
 from altmas.types import Array
 from altmas.weighted import Draws, draws_of, effective_sample_size
 
-PROPOSE = 15
+PROPOSE = "lure: draws"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from altmas.task import Task
 from altmas.types import Array
 from altmas.weighted import effective_sample_size
 
-PROPOSE = 14
+PROPOSE = "oasis: draws"
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from altmas.methods.related.weighted_sample import estimates_of, volunteered_mas
 from altmas.task import Task
 from altmas.types import Array
 
-PROPOSE = 18
+PROPOSE = "paula: draws"
 
 
 @dataclass(frozen=True)

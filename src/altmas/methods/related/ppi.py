@@ -19,7 +19,7 @@ from altmas.task import Task
 from altmas.types import Array
 from altmas.weighted import effective_sample_size
 
-PROPOSE = 16
+PROPOSE = "ppi: draws"
 LEAST = 20
 """Labels before a surrogate is fitted."""
 

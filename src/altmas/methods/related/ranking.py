@@ -18,6 +18,7 @@ from altmas.methods.related.strata import labelled_draws
 from altmas.methods.related.weighted_sample import volunteered_mask
 from altmas.metrics import Metric
 from altmas.pool import Pool
+from altmas.streams import stream
 from altmas.types import Array
 
 Ints = NDArray[np.int64]
@@ -36,7 +37,7 @@ def ranked(pool: Pool, metric: Metric, seed: int) -> tuple[Ints, str]:
         score, by = scores[:, metric.classes[0]], f"score of {pool.classes[metric.classes[0]]}"
     else:
         score, by = scores[np.arange(len(pool)), pool.predictions], "confidence"
-    shuffled = np.random.default_rng([seed, 31]).random(len(score))
+    shuffled = stream(seed, "ranking: ties").random(len(score))
     rank = np.empty(len(score), np.int64)
     rank[np.lexsort((shuffled, -score))] = np.arange(1, len(score) + 1)
     return rank, by

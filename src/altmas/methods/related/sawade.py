@@ -14,7 +14,7 @@ from altmas.task import Task
 from altmas.types import Array
 from altmas.weighted import effective_sample_size
 
-PROPOSE = 12
+PROPOSE = "sawade: draws"
 
 
 @dataclass(frozen=True)

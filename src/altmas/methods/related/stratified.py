@@ -24,7 +24,7 @@ from altmas.methods.related.strata import (
 from altmas.methods.related.weighted_sample import estimates_of, volunteered_mask
 from altmas.task import Task
 
-PROPOSE = 11
+PROPOSE = "stratified: draws"
 ALLOCATIONS = ("proportional", "equal", "neyman")
 
 

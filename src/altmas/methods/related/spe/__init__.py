@@ -14,11 +14,12 @@ from altmas.methods.related.spe.families import FAMILIES
 from altmas.methods.related.spe.mixture import BinnedScores, Mixture, fit, fit_as_far_as_labels_bear_it, logit, sample
 from altmas.metrics import Metric
 from altmas.pool import Pool
+from altmas.streams import stream
 from altmas.suggest import near
 from altmas.task import Task
 from altmas.types import Array
 
-FIT = 17
+FIT = "spe: fit"
 """Purpose of the random numbers of a fit."""
 
 RIGHT = -1
@@ -101,7 +102,7 @@ class Spe(Method):
         known = known_table(task, history, metric)
         members = metric.members(task.pool)
         unknown = history.known < 0 if members is None else members & (history.known < 0)
-        rng = np.random.default_rng([task.seed, FIT, len(history.labels), asked[0] + 1, len(asked)])
+        rng = stream(task.seed, FIT, len(history.labels), asked[0] + 1, len(asked))
         tables = known + filled(task.pool, unknown, [answers[key] for key in asked], rng)
         return credible(metric, tables, task.confidence, len(history.labels), _note([answers[key] for key in asked]))
 
@@ -152,7 +153,7 @@ def _answers(options: Spe, task: Task, history: History, key: int) -> Answers:
     else:
         weight = options.unlabelled
         best = fit(replace(mixture, unlabelled=weight * mixture.unlabelled), options.families)
-    rng = np.random.default_rng([task.seed, FIT, len(rows), key + 1])
+    rng = stream(task.seed, FIT, len(rows), key + 1)
     chains = sample(best, rng, options.chains, options.steps)
     if chains.r_hat.max() > AGREE:  # once more, longer
         chains = sample(best, rng, options.chains, 4 * options.steps)

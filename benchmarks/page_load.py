@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,15 @@ import numpy as np
 import altmas
 from altmas.history import Batch, History
 from altmas.methods import Method, Task, Tradition
+from altmas.web.annotator_api import HAND
 
 RESULTS = Path(__file__).parent / "results" / "page_load.csv"
 NAMES = ("cat", "dog", "owl")
 RATE = 10.0
 """Labels per second of each of two annotators while the server is killed."""
+
+PAUSES = (0.3, 0.6, 1.2, 2.5, 5.0)
+"""Seconds before a page sends again what was not answered (outbox.js)."""
 
 PEOPLE, PEOPLE_RATE, PEOPLE_KILLS, VOTE_LIMIT = 50, 1.0, 3, 500.0
 """Annotators, labels per second of each, kills of the server, and milliseconds that 95 % of the votes may take."""
@@ -100,13 +105,15 @@ class Server:
         while not self.answers():
             if self.process.poll() is not None:
                 raise SystemExit(f"the server ended with code {self.process.returncode}")
-            time.sleep(0.02)
+            time.sleep(0.2)
 
     def answers(self) -> bool:
+        """Whether it takes connections; the first request is an annotator's."""
         try:
-            return httpx.get(f"{self.base}/api/setup", timeout=5).status_code == 200
-        except httpx.TransportError:
+            socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
+        except OSError:
             return False
+        return True
 
     def kill(self) -> None:
         assert self.process is not None
@@ -145,6 +152,8 @@ class Annotator:
     name: str
     base: str
     rate: float = RATE
+    phase: float = 0.0
+    """When the first label comes, as a share of the time between two: people do not label in step."""
     acknowledged: dict[str, tuple[int, int]] = field(default_factory=dict)  # handle -> (seq, label)
     refused: int = 0
     resent: int = 0
@@ -154,12 +163,14 @@ class Annotator:
     """The same with the waits for a server that was away."""
 
     def work(self, seconds: float) -> None:
-        """Label at a steady rate; whoever fell behind while the server was away catches up."""
-        begun = time.monotonic()
+        """Label at a steady rate; whoever fell behind catches up on what a page holds, and goes on at that rate."""
+        started_work = time.monotonic()
+        due, number = started_work + self.phase / self.rate, 0
         hand: list[str] = []
         with httpx.Client(base_url=self.base, timeout=5) as client:
-            for number in range(int(seconds * self.rate)):
-                time.sleep(max(0.0, begun + number / self.rate - time.monotonic()))
+            while due < started_work + seconds:
+                time.sleep(max(0.0, due - time.monotonic()))
+                due, number = max(due, time.monotonic() - HAND / self.rate) + 1 / self.rate, number + 1
                 while not hand:
                     hand = self.send(client, "/api/next", {})["hand"] or self.rest()
                 handle, label = hand[0], number % len(NAMES)
@@ -177,21 +188,22 @@ class Annotator:
         return []
 
     def send(self, client: httpx.Client, path: str, body: dict[str, object]) -> Any:
-        """The answer, however often it has to be asked for."""
-        while True:
+        """The answer, however often it has to be asked for; the pauses between are the page's."""
+        for tries in count():
             begun = time.monotonic()
             try:
                 answer = client.post(path, json={"annotator": self.name, **body})
                 self.last = time.monotonic() - begun
             except httpx.TransportError:
                 self.resent += 1
-                time.sleep(0.05)
+                time.sleep(PAUSES[min(tries, len(PAUSES) - 1)])
                 continue
             if answer.status_code == 409:
                 self.refused += 1
             elif answer.status_code != 200:
                 raise SystemExit(f"{path}: {answer.status_code} {answer.text}")
             return answer.json()
+        raise AssertionError("unreachable: the tries do not end")
 
 
 def crash(folder: Path, seconds: float, kills: int, points: int) -> list[Row]:
@@ -219,7 +231,7 @@ def killed(
     path = folder / f"{part}.altmas"
     new_session(path, points, "tradition", 2)
     with serving(path) as server:
-        annotators = [Annotator(f"annotator {number}", server.base, rate) for number in range(people)]
+        annotators = [Annotator(f"annotator {number}", server.base, rate, number / people) for number in range(people)]
         threads = [threading.Thread(target=one.work, args=(seconds,), daemon=True) for one in annotators]
         begun = time.monotonic()
         for thread in threads:

@@ -479,5 +479,6 @@ def test_what_cannot_be_bet_on_is_refused_by_name():
         Stage(known, np.ones(3), belief, np.array([0, 0]), np.array([0, 1]))
     with pytest.raises(ValueError, match="size 0"):
         Stage(known, sizes, belief, none, none)
-    with pytest.raises(KeyError):
-        linear_tables("mcc", 3, (1,))
+    for classes in ((), (1,)):
+        with pytest.raises(KeyError, match="mcc"):
+            linear_tables("mcc", 3, classes)

@@ -186,6 +186,8 @@ def linear_tables(kind: str, n_classes: int, classes: Sequence[int] = (), beta: 
     if kind == "confusion":
         cell[tuple(classes)] = 1
         return cell, ones
+    if len(classes) != 1:
+        raise KeyError(kind)
     (k,) = classes
     cell[k, k] = 1
     row, column = cell + 0, cell + 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from altmas.estimates import Estimates
 from altmas.extras import missing
 from altmas.methods import DEFAULT_METHOD, method_named
-from altmas.metrics import truth_values
+from altmas.metrics import metric_set, truth_values
 from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.session import Session
@@ -101,8 +101,6 @@ def run_demo(path: Path, pool: Pool, truth: NDArray[np.int64], *, progress: bool
 
 def true_values(pool: Pool, truth: NDArray[np.int64]) -> Mapping[str, float]:
     """The metrics as they are when every label is known."""
-    from altmas.metrics import metric_set
-
     return truth_values(pool, truth, metric_set(METRICS, pool))
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 from altmas import compute
 from altmas.errors import AltmasError
 from altmas.extras import EXTRAS, missing
+from altmas.session import Session
+from altmas.session.session_file import BESIDE, SCHEMA_VERSION, left_drafts
+from altmas.session.store import LabelStore
 
 PACKAGES = (
     "altmas numpy scipy scikit-learn narwhals pyarrow joblib threadpoolctl typer rich fastapi starlette pydantic "
@@ -88,10 +91,6 @@ def _disk(what: str, place: Path) -> Iterator[Finding]:
 
 def examine_session(path: Path, *, trust: bool = False) -> Iterator[Finding]:
     """The file as SQLite sees it, its log, its leases, and whether its pool is still the same."""
-    from altmas.session import Session
-    from altmas.session.session_file import SCHEMA_VERSION
-    from altmas.session.store import LabelStore
-
     yield from _left_behind(path)
     try:
         store = LabelStore.open(path, read_only=True)
@@ -128,8 +127,6 @@ def examine_session(path: Path, *, trust: bool = False) -> Iterator[Finding]:
 
 def _left_behind(path: Path) -> Iterator[Finding]:
     """Files beside the session that a kill or a crash may have left."""
-    from altmas.session.session_file import BESIDE, left_drafts
-
     for ending in BESIDE:
         beside = path.with_name(path.name + ending)
         if beside.exists():

@@ -15,6 +15,7 @@ import numpy as np
 from altmas.errors import FileError
 from altmas.interop.plain import parsed, read_text
 from altmas.interop.replies import Reply, annotator_of, scalar, seconds_of, text
+from altmas.items.images import NoImage, looks_like_image, media_type, pixels_of, png
 from altmas.pool import Pool
 from altmas.pool.naming import is_missing
 from altmas.session.plan import Plan
@@ -57,8 +58,6 @@ def task_of(pool: Pool, row: int, *, blind: bool = True) -> dict[str, Any]:
 
 def shown_data(pool: Pool, row: int) -> dict[str, Any]:
     """What the labeller sees, by kind: {"text": ...}, {"image": ...}, {"row": {...}}, or the id without items."""
-    from altmas.items.images import looks_like_image  # here, because the page's package loads a web server
-
     item = None if pool.items is None else pool.items[row]
     if item is None:
         return {TEXT: str(pool.ids[row])}
@@ -77,8 +76,6 @@ def shown_data(pool: Pool, row: int) -> dict[str, Any]:
 
 def address_of(picture: Any, pool: Pool, row: int) -> str:
     """Paths and addresses as they are; pictures in memory as data: addresses."""
-    from altmas.items.images import NoImage, media_type, pixels_of, png
-
     if isinstance(picture, Mapping):
         picture = picture["bytes"] if picture.get("bytes") is not None else picture["path"]
     if isinstance(picture, str | Path):

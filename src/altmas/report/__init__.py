@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from altmas.items.images import NoImage
+from altmas.items.parts import image_of, parts_of
 from altmas.outputs import NOTHING, Kept, is_stream, kept_by, writable, write_whole
 from altmas.report.content import content_of
 from altmas.report.html import fragment, page
@@ -77,9 +79,6 @@ def report_of(
 
 def _pictures(session: "Session") -> dict[str, tuple[bytes, str]]:
     """The images of labelled points that can be shown."""
-    from altmas.items.images import NoImage  # here, because the page's package loads a web server
-    from altmas.items.parts import image_of, parts_of
-
     found = {}
     for row in session.history.labels:
         for part in parts_of(session.pool, row):

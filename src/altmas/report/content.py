@@ -18,6 +18,7 @@ import numpy as np
 from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates
 from altmas.frames import plain
 from altmas.history import History
+from altmas.items.parts import parts_of
 from altmas.methods import inclusion_of
 from altmas.methods.assured.diagnostics import ALARM
 from altmas.metrics import Metric
@@ -269,8 +270,6 @@ def _people(session: "Session", status: Status) -> Plain:
 
 def _items(session: "Session", history: History) -> list[Plain]:
     """The labelled points one by one; only where items were asked for."""
-    from altmas.items.parts import parts_of  # here, because the page's package loads a web server
-
     pool = session.pool
     return [
         {

@@ -91,3 +91,12 @@ def test_the_game_sees_only_what_was_known_before_each_stage():
         flipped[row] = (flipped[row] + 1) % 3
     again = Assured().sequences(task, History(600, history.batches, flipped))
     np.testing.assert_array_equal(again[2].belief.agree, sequences[2].belief.agree)
+
+
+def test_the_report_calls_nothing_shown_that_check_leaves_undecided():
+    """A threshold below the interval for one look, but not yet proven at every look."""
+    for labels in (60, 80, 100, 140):
+        session = labelled("tradition", 0.8, labels, thresholds={"accuracy": 0.7})
+        badge = session.report().content["metrics"][0]["verdict"]["badge"]
+        verdict = judge(session, Claim.parse("accuracy >= 0.7"))
+        assert (verdict.answer == "shown") >= (badge == "≥ 0.7 shown"), labels

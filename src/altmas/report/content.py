@@ -17,6 +17,7 @@ import numpy as np
 
 from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates
 from altmas.frames import plain
+from altmas.guaranteed import guaranteed_decision
 from altmas.history import History
 from altmas.items.parts import parts_of
 from altmas.methods import inclusion_of
@@ -116,7 +117,9 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
             asdict(one)
             | {
                 "meaning": metric.meaning(session.pool),
-                "verdict": asdict(verdict_of(one, metric, session.plan, early=early)),
+                "verdict": asdict(
+                    verdict_of(one, metric, session.plan, early=early, proven=_proven(session, history, metric))
+                ),
             }
             | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
             | {"gain": gain, "bounds": list(metric.bounds), "lower_is_better": metric.lower_is_better}
@@ -124,6 +127,15 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
             | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}
         )
     return rows
+
+
+def _proven(session: "Session", history: History, metric: Metric) -> str | None:
+    """What the test that holds at every look says of the metric's threshold; None without a threshold or a proof."""
+    threshold = session.plan.thresholds.get(metric.name)
+    if threshold is None or len(history.labels) == len(session.pool):
+        return None
+    found = guaranteed_decision(session.method, session.task, history, metric, threshold)
+    return None if found is None else found.answer
 
 
 def _path(session: "Session", history: History, estimates: Estimates) -> list[Plain]:

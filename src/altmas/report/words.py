@@ -17,10 +17,13 @@ class Verdict:
     badge: str
 
 
-def verdict_of(estimate: Estimate, metric: Metric, plan: Plan, *, early: bool = False) -> Verdict:
+def verdict_of(
+    estimate: Estimate, metric: Metric, plan: Plan, *, early: bool = False, proven: str | None = None
+) -> Verdict:
     """What the estimate says against its threshold or target, or by itself if it has neither.
 
-    early  whether fewer labels were drawn than anything is decided by
+    early   whether fewer labels were drawn than anything is decided by
+    proven  "above", "below" or "undecided" by the test that holds at every look; None where there is none
     """
     if math.isnan(estimate.value):
         return Verdict(f"{metric.name} cannot be given yet: {estimate.note or 'undefined'}.", "open", "undefined")
@@ -35,7 +38,7 @@ def verdict_of(estimate: Estimate, metric: Metric, plan: Plan, *, early: bool = 
     if early and (threshold is not None or target is not None):
         few = f"nothing is decided with fewer than {LEAST_DRAWN} drawn labels"
         return Verdict(f"{_plainly(estimate).sentence[:-1]}; {few}.", "open", "too early")
-    said = _against(threshold, estimate, metric) if threshold is not None else _plainly(estimate)
+    said = _against(threshold, estimate, metric, proven) if threshold is not None else _plainly(estimate)
     return said if target is None else _with_width(said, target, estimate, judged=threshold is not None)
 
 
@@ -50,13 +53,21 @@ def _plainly(one: Estimate) -> Verdict:
     )
 
 
-def _against(threshold: float, one: Estimate, metric: Metric) -> Verdict:
+def _against(threshold: float, one: Estimate, metric: Metric, proven: str | None) -> Verdict:
     wanted = f"{threshold:g}"
     bounds = f"{number(one.value)}, interval {number(one.low)} to {number(one.high)}"
     above, below = ("bad", "good") if metric.lower_is_better else ("good", "bad")
-    if one.low >= threshold:
+    clear = "above" if one.low >= threshold else "below" if one.high < threshold else "undecided"
+    if clear != "undecided" and proven not in (None, clear):
+        return Verdict(
+            f"The interval of {one.metric} is clear of {wanted} ({bounds}), but the test that holds at every look has "
+            "not decided yet.",
+            "open",
+            "undecided",
+        )
+    if clear == "above":
         return Verdict(f"{one.metric} is at least {wanted} ({bounds}).", above, f"≥ {wanted} shown")
-    if one.high < threshold:
+    if clear == "below":
         return Verdict(f"{one.metric} is below {wanted} ({bounds}).", below, f"< {wanted} shown")
     return Verdict(
         f"It is undecided whether {one.metric} reaches {wanted}, which lies inside its interval ({bounds}).",

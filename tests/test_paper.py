@@ -116,7 +116,7 @@ def test_methods_start_from_the_same_labels_and_read_every_metric_set(small, mon
 
 @pytest.mark.paper
 def test_one_step_costs_one_round(small, monkeypatch):
-    from altmas.methods import rounds
+    from altmas.methods.paper import rounds
 
     made = []
     real = rounds._round

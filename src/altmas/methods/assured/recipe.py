@@ -26,7 +26,7 @@ class Recipe:
     pilot_doubt_share: float = 0.3
     pseudo_surprises: float = 2.0
     variance_share: float = 0.33
-    least_defensive: float = 0.15
+    least_defensive: float = 0.35
     most_defensive: float = 0.5
     largest_gain: float = 20.0
     labels_per_class: float = 4.0

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -375,7 +376,7 @@ def page_of(rows: Sequence[dict[str, str]]) -> str:
 
 def _below(coverage: float, runs: int) -> bool:
     """Whether coverage is below 0.93 by more than two standard errors of this many runs."""
-    return coverage < 0.93 - 2 * (0.93 * 0.07 / runs) ** 0.5
+    return bool(coverage < 0.93 - 2 * math.sqrt(0.93 * 0.07 / runs))
 
 
 TEXT = """# Does the interval hold where it hurts?

@@ -12,7 +12,7 @@ demo: $(MARK)
 	$(BIN)/altmas demo
 
 test: $(MARK)-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # The tests with the lowest versions that pyproject.toml allows, on the lowest Python: make minimum PYTHON=python3.11
 minimum:

@@ -159,3 +159,14 @@ def test_the_cheap_influence_is_the_gradient_up_to_row_constants(name):
     exact = (rows * cells[pool.predictions]).sum(1)
     np.testing.assert_allclose(mean, exact, atol=1e-12)
     np.testing.assert_allclose(variance, (rows * cells[pool.predictions] ** 2).sum(1) - exact**2, atol=1e-12)
+
+
+@pytest.mark.parametrize("labels", [1, 2, 3])
+def test_a_handful_of_labels_gives_a_whole_belief(labels):
+    """One label: the fold that holds it has none outside, and is believed without it."""
+    pool, truth = world(n=300)
+    rows, folds = np.arange(labels), folds_of(300, 0)
+    found = belief_of(pool, describe(pool), rows, truth[rows], np.ones(labels), folds)
+    believed = found.rows(np.arange(300))
+    assert np.isfinite(believed).all()
+    np.testing.assert_allclose(believed.sum(1), 1)

@@ -176,10 +176,11 @@ def _rivals(
             for kept in [wrong & (folds[labelled] != k)]
         ]
     )
-    if not description.rivals and fits[0].view is None:
+    has_view = all(fit.view is not None for fit in fits)  # with very few labels a fold may have none outside it
+    if not description.rivals and not has_view:
         return confusions.reshape(count * n_classes, n_classes), folds * n_classes + pool.predictions
     views = list(description.rivals)
-    if fits[0].view is not None:
+    if has_view:
         learned = np.empty((len(pool), n_classes))
         for k, fit in enumerate(fits):
             learned[folds == k] = fit.view

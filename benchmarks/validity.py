@@ -401,10 +401,6 @@ the interval rule was chosen.
   of rare classes have wide intervals, because positives that nobody has seen may be anywhere; wrong labels and
   skips that depend on the truth are outside any interval.
 
-The first edition of the method (0.1) covered 0.66 to 0.72 on *plain* pools without an error among the labels, 0.55
-to 0.85 on *two levels*, 0.63 to 0.75 for the recall of *hidden positives*, and none of its intervals held where
-points were asked for and not told.
-
 {table}
 """
 

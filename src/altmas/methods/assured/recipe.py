@@ -1,4 +1,4 @@
-"""Every constant of `assured`, with its reason; `python -m benchmarks.ablation` halves, doubles or removes each."""
+"""The constants of how `assured` draws and estimates; those of its belief stand in belief.py, logistic.py, views.py."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,6 @@ class Recipe:
     """The constants of the method.
 
     Draws
-    folds              groups of points that are answered for by the labels of the others
     pilot_class_share  of the first labels that may go to predicted classes which a uniform sample would hardly meet
     pilot_doubt_share  of the first labels that follow the model's own doubt, so that a good model shows some errors
     pseudo_surprises   residuals, as large as the belief expects, that are taken as seen when its steps are tempered
@@ -21,7 +20,6 @@ class Recipe:
     prior_df           squared residuals that the belief's own expectation of them is worth
     """
 
-    folds: int = 10
     pilot_class_share: float = 0.3
     pilot_doubt_share: float = 0.3
     pseudo_surprises: float = 2.0

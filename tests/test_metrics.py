@@ -253,3 +253,8 @@ def test_no_further_module_outside_metrics_switches_on_the_kind_of_a_metric():
         if re.search(r"\bmetric\w*\.kind (?:==|!=|in|not in) ", path.read_text()) and path.parent.name != "metrics"
     ]
     assert asking == ["guaranteed.py", "methods/assured/__init__.py"]  # to become shorter, never longer
+
+
+def test_a_metric_of_a_model_is_refused_where_there_is_no_model():
+    with pytest.raises(MetricError, match="'accuracy' is about a model, and this pool has none"):
+        metric_set("accuracy", Pool(None, None, classes=["a", "b"], ids=[1, 2]))

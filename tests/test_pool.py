@@ -162,7 +162,6 @@ def test_score_columns_in_another_order_than_the_inferred_classes_are_refused():
     ):
         Pool(None, names, scores=scores)
     assert Pool(None, names, scores=scores, classes=["b", "c", "a"]).classes == ("b", "c", "a")
-    assert Pool(None, names, scores=scores, classes=["a", "b", "c"]).classes == ("a", "b", "c")  # said, so meant
     Pool(None, names, scores=np.random.default_rng(1).dirichlet(np.ones(3), 60))  # no other order fits either
 
 
@@ -278,3 +277,119 @@ def test_what_is_whole_and_what_is_missing():
     ]
     assert all(map(is_missing, (None, float("nan"), "", pd.NA, pd.NaT, np.datetime64("NaT"))))
     assert not any(map(is_missing, (0, "0", False, "nan")))
+
+
+# ---------------------------------------------------------------- several models, and none
+
+
+def test_several_models_have_names_answers_and_scores_of_their_own():
+    scores = [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]
+    pool = Pool(None, {"v1": ["cat", "dog", "dog"], "v2": ["cat", "cat", "dog"]}, scores={"v1": scores})
+    assert [model.name for model in pool.models] == ["v1", "v2"]
+    assert pool.model("v2").predictions.tolist() == [0, 0, 1] and pool.model("v2").scores is None
+    np.testing.assert_allclose(pool.model("v1").scores, scores, atol=1e-7)
+    assert pool.predictions is pool.models[0].predictions and pool.scores is pool.models[0].scores
+    assert "v2" in repr(pool)
+
+
+def test_one_model_is_called_model_and_its_fingerprint_has_no_part_for_models():
+    pool = Pool(None, ["cat", "dog"])
+    assert pool.models[0].name == "model" and "models" not in pool.fingerprint
+    named = Pool(None, {"v1": ["cat", "dog"]})
+    assert named.fingerprint["predictions"] == pool.fingerprint["predictions"] and "models" in named.fingerprint
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"v1": ["a", "b"], "v3": ["b", "b"]},
+        {"v1": ["a", "b"], "v2": ["a", "b"]},
+        {"v1": ["a", "b"]},
+        {"v2": ["b", "b"], "v1": ["a", "b"]},
+    ],
+)
+def test_the_fingerprint_knows_names_answers_and_order_of_all_models(other):
+    pool = Pool(None, {"v1": ["a", "b"], "v2": ["b", "b"]}, classes=["a", "b"])
+    assert Pool(None, other, classes=["a", "b"]).fingerprint != pool.fingerprint
+
+
+def test_classes_are_the_union_of_what_all_models_say():
+    assert Pool(None, {"v1": ["b", "b"], "v2": ["a", "c"]}).classes == ("a", "b", "c")
+    assert Pool(None, {"v1": [0, 1], "v2": ["1", "2"]}).classes == ("0", "1", "2")
+
+
+def test_a_pool_without_a_model_has_classes_and_points():
+    pool = Pool(None, None, classes=["pass", "fail"], items=["one", "two", "three"])
+    assert (len(pool), pool.models, pool.scores) == (3, (), None)
+    assert "predictions" not in pool.fingerprint and "no model" in repr(pool)
+    assert len(Pool(np.zeros((4, 2)), None, classes=["pass", "fail"])) == 4
+    assert len(Pool(None, None, classes=["pass", "fail"], ids=list("abcd"))) == 4
+
+
+def test_one_column_of_scores_is_the_probability_of_the_second_of_two_classes():
+    for column in ([0.1, 0.9], [[0.1], [0.9]]):
+        pool = Pool(None, ["no", "yes"], scores=column)
+        np.testing.assert_allclose(pool.scores, [[0.9, 0.1], [0.1, 0.9]], atol=1e-7)
+
+
+def test_the_anchor_is_what_most_models_say_then_what_they_score_highest_then_the_first_ones():
+    answers = {"v1": list("aab"), "v2": list("bab"), "v3": list("bcc")}
+    assert Pool(None, answers, classes=list("abc")).anchor.tolist() == [1, 0, 1]
+    tied = {"v1": list("ab"), "v2": list("ba")}
+    assert Pool(None, tied).anchor.tolist() == [0, 1]
+    assert Pool(None, tied, scores={"v2": [[0.1, 0.9], [0.9, 0.1]]}).anchor.tolist() == [1, 0]
+    assert Pool(None, ["a", "b"]).anchor.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "make, sentence",
+    [
+        (lambda: Pool(None, {}), "empty mapping"),
+        (lambda: Pool(None, {"": ["a", "b"]}), "model name ''"),
+        (lambda: Pool(None, {1: ["a", "b"]}), "model name 1"),
+        (lambda: Pool(None, {"v1": ["a", "b"], "v2": ["a"]}), "different numbers of predictions ('v1' 2, 'v2' 1)"),
+        (lambda: Pool(None, {"v1": ["a", None]}), "predictions of 'v1', row 1: None is missing"),
+        (lambda: Pool(None, {"v1": ["a", "b"]}, classes=["a", "c"]), "predictions of 'v1', row 1: 'b' is not one"),
+        (lambda: Pool(None, {"v1": ["a", "b"]}, scores={"v2": [[1, 0]]}), "model 'v2' is not in this pool"),
+        (lambda: Pool(None, {"v1": ["a", "b"], "v2": ["a", "b"]}, scores=[[1, 0], [0, 1]]), "say whose they are"),
+        (lambda: Pool(None, None), "needs features, ids, items"),
+        (lambda: Pool(np.zeros((2, 2)), None), "needs classes"),
+        (lambda: Pool(None, None, scores=[[1, 0]], ids=[1], classes=["a", "b"]), "no model"),
+        (lambda: Pool(None, ["a", "b"], scores=[0.2, 1.4]), "row 1: 1.4 is no probability"),
+    ],
+)
+def test_what_cannot_be_models_is_refused_by_name(make, sentence):
+    with pytest.raises(PoolError) as caught:
+        make()
+    assert sentence in str(caught.value)
+
+
+def test_an_unknown_model_is_refused_with_the_nearest_name():
+    with pytest.raises(PoolError, match="did you mean 'vendor'"):
+        Pool(None, {"vendor": ["a", "b"], "ours": ["a", "b"]}).model("vendr")
+
+
+def test_swapped_score_columns_are_refused_also_when_classes_are_given():
+    answers = ["cat", "dog"] * 20
+    scores = np.where(np.array(answers)[:, None] == np.array(["dog", "cat"]), 0.9, 0.1)
+    with pytest.raises(PoolError, match="looks like 'dog', 'cat'"):
+        Pool(None, answers, scores=scores, classes=["cat", "dog"])
+    with pytest.raises(PoolError, match="do not fit"):
+        Pool(None, answers, scores=scores[:, 1], classes=["cat", "dog"])
+    odd = Pool(None, ["dog"] * 39 + ["cat"], scores=np.full(40, 0.3), classes=["cat", "dog"])
+    assert odd.scores is not None  # answers by another threshold than one half are no other order
+
+
+def test_a_further_model_has_to_fit_the_pool_and_to_have_a_name_of_its_own():
+    pool = Pool(None, {"v1": ["a", "b"]})
+    larger = pool.with_models(*pool.models, pool.new_model("v2", ["b", "b"]))
+    assert larger.model("v2").predictions.tolist() == [1, 1] and len(pool.models) == 1
+    assert larger.fingerprint != pool.fingerprint and larger.anchor.tolist() == [0, 1]
+    for name, answers, sentence in [
+        ("v1", ["a", "b"], "already"),
+        ("v2", ["a"], "1 rows, the pool has 2"),
+        ("v2", ["a", "x"], "row 1: 'x'"),
+        (" v2", ["a", "b"], "model name"),
+    ]:
+        with pytest.raises(PoolError, match=sentence):
+            pool.new_model(name, answers)

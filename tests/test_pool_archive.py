@@ -33,6 +33,10 @@ def reopened(tmp_path: Path, made: altmas.Pool) -> altmas.Pool:
         {"predictions": np.arange(N) % 2, "classes": ["no", "yes", "😀,\n"]},
         {"features": np.arange(N * 3, dtype=np.float32).reshape(N, 3)},
         {"slices": {"site": ["ü"] * N, "empty ": np.arange(N)}},
+        {
+            "predictions": {"v1": np.arange(N) % 3, "ü 2": np.arange(N) % 2},
+            "scores": {"ü 2": np.random.default_rng(0).dirichlet([1, 1, 1], N)},
+        },
     ],
 )
 def test_every_part_comes_back(tmp_path, changes, monkeypatch):
@@ -42,8 +46,11 @@ def test_every_part_comes_back(tmp_path, changes, monkeypatch):
     assert again.fingerprint == made.fingerprint
     assert again.classes == made.classes and again.classes_inferred == made.classes_inferred
     assert list(again.ids) == list(made.ids) and again.items == made.items
-    for part in ("features", "scores", "predictions"):
-        one, other = getattr(again, part), getattr(made, part)
+    assert [model.name for model in again.models] == [model.name for model in made.models]
+    pairs = [(again.features, made.features)]
+    for mine, theirs in zip(again.models, made.models, strict=True):
+        pairs += [(mine.predictions, theirs.predictions), (mine.scores, theirs.scores)]
+    for one, other in pairs:
         assert (one is None) == (other is None)
         if one is not None:
             np.testing.assert_array_equal(one, other)

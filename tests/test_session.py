@@ -68,7 +68,8 @@ def test_a_reopened_session_goes_on_as_if_never_closed(path):
 
 def test_features_come_back_bit_for_bit_so_that_the_next_draw_is_the_same(path):
     made = pool(scores=None)
-    made.scores = np.random.default_rng(0).dirichlet(np.ones(3) * 0.01, N)  # rows that no normalising leaves alone
+    scores = np.random.default_rng(0).dirichlet(np.ones(3) * 0.01, N)  # rows that no normalising leaves alone
+    made = made.with_models(altmas.Model("model", made.predictions, scores))
     create(path, pool=made).close()
     again = altmas.Session.open(path).pool
     assert again.features.dtype == np.float64

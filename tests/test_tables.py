@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from altmas.errors import PoolError
+from altmas.errors import AltmasError, PoolError
 from altmas.items.lazy import LazyItems
 from altmas.pool import Pool
 from altmas.pool.tables import column_of, pool_from_source, pool_from_table
@@ -328,3 +328,44 @@ def test_features_may_come_from_files_and_columns_together(tmp_path):
     np.save(tmp_path / "long.npy", np.zeros((3, 1)))
     with pytest.raises(PoolError, match="different numbers of rows"):
         Pool.from_table(path, prediction="p", features=["age", str(tmp_path / "long.npy")])
+
+
+# ---------------------------------------------------------------- several models, and none
+
+
+@pytest.fixture
+def two_models(tmp_path):
+    path = tmp_path / "both.csv"
+    path.write_text("id,v1,v2,p1,text\n7,cat,dog,0.2,x\n8,dog,dog,0.7,y\n9,dog,cat,0.9,z\n")
+    return path
+
+
+def test_each_prediction_column_is_a_model_called_like_it(two_models):
+    pool = Pool.from_table(two_models, prediction=["v1", "v2"], scores={"v1": "p1"}, id="id")
+    assert {model.name: model.predictions.tolist() for model in pool.models} == {"v1": [0, 1, 1], "v2": [1, 1, 0]}
+    np.testing.assert_allclose(pool.model("v1").scores[:, 1], [0.2, 0.7, 0.9], atol=1e-7)
+    assert pool_from_source(pool.source).fingerprint == pool.fingerprint
+    assert Pool.from_table(two_models, prediction="v1").models[0].name == "model"
+
+
+def test_a_table_without_predictions_is_a_pool_of_items(two_models):
+    pool = Pool.from_table(two_models, prediction=None, id="id", show="text", classes=["good", "bad"])
+    assert (len(pool), pool.models, list(pool.items)) == (3, (), ["x", "y", "z"])
+    assert pool_from_source(pool.source).fingerprint == pool.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("roles", "sentence"),
+    [
+        ({"prediction": ["v1", "v1"]}, "'v1' twice"),
+        ({"prediction": []}, "an empty list"),
+        ({"prediction": ["v1", "v3"]}, "'v3'"),
+        ({"prediction": ["v1", "v2"], "scores": ["p1"]}, "say whose they are"),
+        ({"prediction": ["v1", "v2"], "scores": {"v3": ["p1"]}}, "model 'v3' is not in this pool"),
+        ({"prediction": None, "id": "id"}, "needs classes"),
+    ],
+)
+def test_models_that_a_table_does_not_have_are_refused(two_models, roles, sentence):
+    with pytest.raises(AltmasError) as caught:
+        Pool.from_table(two_models, **roles)
+    assert sentence in str(caught.value)

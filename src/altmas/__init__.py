@@ -4,7 +4,7 @@ from altmas import errors, methods
 from altmas.errors import AltmasError
 from altmas.estimates import Estimate, Estimates
 from altmas.metrics import Metric
-from altmas.pool import Pool
+from altmas.pool import Model, Pool
 from altmas.scenarios.predict_performance import predict_performance
 from altmas.scenarios.worst_case import Range, Transformations, worst_case
 from altmas.session import Query, Session
@@ -35,6 +35,7 @@ __all__ = [
     "Estimates",
     "Forecast",
     "Metric",
+    "Model",
     "Plan",
     "Pool",
     "Query",

@@ -56,7 +56,8 @@ def kept_by(pool: "Pool", session: Path | None = None) -> Kept:
     found |= {"the table of predictions": Path(source["table"])} if source else {}
     for role in ("features", "scores"):
         given = source.get(role)
-        names = [given] if isinstance(given, str) else given or []
+        listed = given.values() if isinstance(given, Mapping) else [given]
+        names = [name for one in listed for name in ([one] if isinstance(one, str) else one or [])]
         mapped = getattr(getattr(pool, role), "filename", None)  # of a memory map
         files = [name for name in names if os.path.isabs(name)] + ([] if mapped is None else [mapped])
         found |= {f"a file with {role} ({name})": Path(name) for name in files}

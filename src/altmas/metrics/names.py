@@ -71,7 +71,14 @@ def metric_set(wanted: MetricLike | Iterable[MetricLike], pool: Pool) -> tuple[M
             origins.setdefault(metric.name, one)
     if not found:
         raise MetricError(f"no metric was asked for; choose from {', '.join(names())}, or pass a callable")
+    for metric in found.values():
+        if not pool.models and metric.kind not in OF_THE_TRUTH:
+            raise MetricError(f"metric {metric.name!r} is about a model, and this pool has none; pass its predictions")
     return tuple(found.values())
+
+
+OF_THE_TRUTH: frozenset[str] = frozenset()
+"""Kinds of metrics that look at the truth alone: a pool without a model can be asked for these."""
 
 
 def is_one(wanted: Any) -> bool:

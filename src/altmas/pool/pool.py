@@ -1,4 +1,4 @@
-"""The pool: every point that could be labelled, and what the model under test says about it.
+"""The pool: every point that could be labelled, and what the models say about it.
 
 N points, C classes. predictions[i] and every label are codes 0..C-1 into the one explicit class list;
 class names appear only where data enters and leaves.
@@ -6,6 +6,7 @@ class names appear only where data enters and leaves.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -16,6 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from altmas.errors import AltmasError, PoolError, UnknownLabel, UnknownPoint
 from altmas.items.lazy import items_of
 from altmas.memo import Memo
+from altmas.pool.models import (
+    DEFAULT_MODEL,
+    Model,
+    array_of,
+    check_model_name,
+    named_predictions,
+    named_scores,
+    plurality,
+    refuse_other_column_order,
+    scores_of,
+    unknown_model,
+)
 from altmas.pool.naming import (
     Name,
     as_whole,
@@ -23,13 +36,12 @@ from altmas.pool.naming import (
     look_alikes,
     names_of,
     plain,
-    refuse_masked,
     refuse_unwritable,
     spellings,
 )
 from altmas.suggest import listing, near
 
-__all__ = ["Name", "Pool"]
+__all__ = ["Model", "Name", "Pool"]
 
 CHUNK = 4_194_304
 """Numbers looked at together, so that a memory-mapped pool never has to fit into memory."""
@@ -39,11 +51,13 @@ MISSING = "(missing)"
 
 
 class Pool:
-    """Unlabelled points with the predictions of the model under test.
+    """Unlabelled points with the predictions of the models under test.
 
     features     (N, D) array or memmap of numbers, or None for methods that need none
-    predictions  (N,) class names, or codes into `classes` when these are integers and no class name is a number
-    scores       (N, C) probabilities of the model, columns in the order of `classes`, kept to float32 precision
+    predictions  (N,) class names, or codes into `classes` when these are integers and no class name is a number;
+                 {name: (N,) class names} of several models; None for a pool without a model
+    scores       (N, C) probabilities of the model, columns in the order of `classes`, kept to float32 precision, or
+                 (N,) those of the second of two classes; {name: scores} of several models
     classes      the class list; by default the sorted union of what is seen (then `classes_inferred` is True)
     ids          (N,) unique names of the points; by default 0..N-1
     slices       {"scanner": (N,) values}; a missing value is the slice "(missing)"
@@ -55,44 +69,53 @@ class Pool:
     def __init__(
         self,
         features: ArrayLike | None,
-        predictions: ArrayLike,
+        predictions: ArrayLike | Mapping[str, ArrayLike] | None,
         *,
-        scores: ArrayLike | None = None,
+        scores: ArrayLike | Mapping[str, ArrayLike | None] | None = None,
         classes: Sequence[Name] | None = None,
         ids: ArrayLike | None = None,
         slices: Mapping[str, ArrayLike] | None = None,
         items: Any = None,
     ) -> None:
-        names = names_of(predictions, "predictions")
-        if len(names) == 0:
-            raise PoolError("the pool is empty: predictions has no rows; nothing can be tested")
-        self.classes_inferred = classes is None
-        self.classes = _inferred_classes(names, scores) if classes is None else _given_classes(classes)
-        self.predictions = self._codes(names, "predictions", PoolError)
-        self.features = _features(features, len(names))
-        self.scores = _scores(scores, len(names), self.classes)
-        if self.classes_inferred and self.scores is not None:
-            _refuse_other_column_order(self.scores, self.predictions, self.classes)
-        self.ids = _ids(ids, len(names))
-        self.slices = _slices(slices or {}, len(names))
         self.items: Sequence[Any] | None = items_of(items)
-        if self.items is not None and len(self.items) != len(names):
-            raise PoolError(f"items has {len(self.items)} entries, predictions has {len(names)}; one item per point")
+        answers = {
+            name: names_of(given, _of_model("predictions", name))
+            for name, given in named_predictions(predictions).items()
+        }
+        self._n = _number_of_points(answers, features, ids, slices, self.items)
+        given_scores = named_scores(scores, list(answers))
+        self.classes_inferred = classes is None
+        self.classes = _inferred_classes(answers, given_scores) if classes is None else _given_classes(classes)
+        self.models: tuple[Model, ...] = tuple(
+            self._model(name, names, given_scores.get(name)) for name, names in answers.items()
+        )
+        self.features = _features(features, self._n)
+        self.ids = _ids(ids, self._n)
+        self.slices = _slices(slices or {}, self._n)
+        if self.items is not None and len(self.items) != self._n:
+            raise PoolError(f"items has {len(self.items)} entries, predictions has {self._n}; one item per point")
         _refuse_half_characters(self.items)
         self.memo = Memo()
         """What methods computed from this pool and would otherwise compute again."""
         self.source: dict[str, Any] | None = None
         """How to read this pool again (set by `from_table` for files), or None for one that lives in memory."""
 
+    def _model(self, name: str, names: NDArray[Any], scores: ArrayLike | None) -> Model:
+        codes = self._codes(names, _of_model("predictions", name), PoolError)
+        found = None if scores is None else scores_of(scores, self._n, self.classes, _of_model("scores", name))
+        model = Model(name, codes, found)
+        refuse_other_column_order(model, self.classes, inferred=self.classes_inferred, what=_of_model("score", name))
+        return model
+
     @classmethod
     def from_table(
         cls,
         table: Any,
         *,
-        prediction: str,
+        prediction: str | Sequence[str] | None,
         id: str | None = None,
         features: str | PathLike[str] | Sequence[str] | ArrayLike | None = None,
-        scores: str | PathLike[str] | Sequence[str] | ArrayLike | None = None,
+        scores: str | PathLike[str] | Sequence[str] | ArrayLike | Mapping[str, Any] | None = None,
         slices: str | Sequence[str] = (),
         show: str | Sequence[str] | None = None,
         classes: Sequence[Name] | None = None,
@@ -100,7 +123,9 @@ class Pool:
         """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
         `features` and `scores` name numeric columns, one column of equally long lists or a .npy file aligned by row,
-        or are arrays; `show` names what a labeller sees. Raises FileError or PoolError, naming the column.
+        or are arrays; `show` names what a labeller sees. A list of prediction columns makes a model of each, called
+        like its column, with scores={column: ...}; None makes a pool without a model, which needs `classes`.
+        Raises FileError or PoolError, naming the column.
         """
         from altmas.pool.tables import pool_from_table  # tables needs Pool: the one import that points down the tree
 
@@ -116,15 +141,60 @@ class Pool:
         )
 
     def __len__(self) -> int:
-        return len(self.predictions)
+        return self._n
 
     def __repr__(self) -> str:
         shape = "no features" if self.features is None else f"{self.features.shape[1]} features"
         scores = "with scores" if self.scores is not None else "hard labels only"
+        if [model.name for model in self.models] != [DEFAULT_MODEL]:
+            scores = "; ".join(map(repr, self.models)) or "no model"
         inferred = " inferred from the predictions" if self.classes_inferred else ""
         classes = f"{len(self.classes)} classes{inferred} ({listing(self.classes, 5)})"
         notices = "".join(f"; note: {one}" for one in self.notices)
         return f"Pool({len(self):,} points, {classes}, {shape}, {scores}{notices})"
+
+    @property
+    def predictions(self) -> NDArray[np.int64]:
+        """(N,) answers of the first model; of a pool without a model the code 0 everywhere: its tables have one row."""
+        return self.models[0].predictions if self.models else self.anchor
+
+    @property
+    def scores(self) -> NDArray[np.float64] | None:
+        """(N, C) scores of the first model, or None."""
+        return self.models[0].scores if self.models else None
+
+    @cached_property
+    def anchor(self) -> NDArray[np.int64]:
+        """(N,) the answer that most models give: the class that a belief about the truth is written around."""
+        return plurality(self.models, len(self), len(self.classes))
+
+    def model(self, name: str) -> Model:
+        """The model of that name; PoolError if there is none."""
+        for model in self.models:
+            if model.name == name:
+                return model
+        raise PoolError(unknown_model(name, [model.name for model in self.models]))
+
+    def new_model(self, name: str, predictions: ArrayLike, scores: ArrayLike | None = None) -> Model:
+        """A further model of these points, in their order; PoolError if the name is taken or the answers do not fit."""
+        check_model_name(name)
+        if any(model.name == name for model in self.models):
+            raise PoolError(f"there is a model {name!r} in this pool already; give another name; nothing was recorded")
+        names = names_of(predictions, f"predictions of {name!r}")
+        if len(names) != len(self):
+            raise PoolError(
+                f"predictions of {name!r} has {len(names):,} rows, the pool has {len(self):,} points; give one for "
+                "each, in the order of the pool; nothing was recorded"
+            )
+        return self._model(name, names, scores)
+
+    def with_models(self, *models: Model) -> "Pool":
+        """The same points with these models instead; nothing else is copied or checked."""
+        other = copy(self)
+        for derived in ("anchor", "fingerprint"):
+            other.__dict__.pop(derived, None)
+        other.models, other.memo = models, Memo()
+        return other
 
     @cached_property
     def notices(self) -> tuple[str, ...]:
@@ -141,11 +211,13 @@ class Pool:
         parts: dict[str, Any] = {
             "classes": repr([str(name) for name in self.classes]),
             "ids": "\n".join(repr(str(name)) for name in self.ids),
-            "predictions": self.predictions,
+            "predictions": self.predictions if self.models else None,
             "features": self.features,
             "scores": self.scores,
             "slices": repr([(name, self.slices[name].tolist()) for name in sorted(self.slices)]),
         }
+        if [model.name for model in self.models] != [DEFAULT_MODEL]:
+            parts["models"] = repr([(one.name, *_hashes(one)) for one in self.models])
         return {part: _hash(value) for part, value in parts.items() if value is not None}
 
     @cached_property
@@ -221,19 +293,51 @@ def _factorised(names: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     return list(place), rows
 
 
-def _inferred_classes(names: NDArray[Any], scores: ArrayLike | None) -> tuple[Name, ...]:
-    seen = sorted(_factorised(names)[0])
+def _of_model(what: str, name: str) -> str:
+    """What a message calls a part of a model."""
+    return what if name == DEFAULT_MODEL else f"{what} of {name!r}"
+
+
+def _number_of_points(
+    answers: Mapping[str, NDArray[Any]],
+    features: ArrayLike | None,
+    ids: ArrayLike | None,
+    slices: Mapping[str, ArrayLike] | None,
+    items: Sequence[Any] | None,
+) -> int:
+    """N; PoolError if models have different numbers of answers, or if nothing tells how many points there are."""
+    lengths = {name: len(names) for name, names in answers.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
+        raise PoolError(f"the models have different numbers of predictions ({told}); each needs one for every point")
+    given: list[Any] = [*answers.values(), features, ids, items, *(slices or {}).values()]
+    counts = [len(one) if hasattr(one, "__len__") else len(np.asarray(one)) for one in given if one is not None]
+    if not counts:
+        raise PoolError("a pool without predictions needs features, ids, items or slices that say what its points are")
+    if counts[0] == 0:
+        raise PoolError("the pool is empty: predictions has no rows; nothing can be tested")
+    return counts[0]
+
+
+def _inferred_classes(answers: Mapping[str, NDArray[Any]], scores: Mapping[str, Any]) -> tuple[Name, ...]:
+    found = [name for names in answers.values() for name in _factorised(names)[0]]
+    if any(isinstance(name, str) for name in found):
+        found = [str(name) for name in found]
+    seen = sorted(set(found))
+    if not seen:
+        raise PoolError("a pool without predictions needs classes=[...] (--class, repeated): what a label could be")
     if len(seen) == 1:
         raise PoolError(
             f"only one class, {seen[0]!r}, is seen in predictions; pass classes=[...] (--class, repeated) with every "
             "class a label could take"
         )
-    columns = np.shape(scores)[1:] if scores is not None else ()
-    if columns and columns != (len(seen),):
-        raise PoolError(
-            f"scores has {columns[0]} columns but {len(seen)} classes are seen in predictions ({listing(seen)}); "
-            "pass classes=[...] (--class, repeated) in the order of the score columns"
-        )
+    for given in scores.values():
+        columns = np.shape(given)[1:]
+        if columns and columns != (len(seen),) and not (columns == (1,) and len(seen) == 2):
+            raise PoolError(
+                f"scores has {columns[0]} columns but {len(seen)} classes are seen in predictions ({listing(seen)}); "
+                "pass classes=[...] (--class, repeated) in the order of the score columns"
+            )
     return tuple(seen)
 
 
@@ -255,7 +359,7 @@ def _features(features: ArrayLike | None, n: int) -> NDArray[Any] | None:
         return None
     if hasattr(features, "toarray"):
         raise PoolError("features is a sparse matrix; pass features.toarray(), or fewer columns by TruncatedSVD")
-    array = _array_of(features, "features")
+    array = array_of(features, "features")
     if array.dtype.kind not in "fiub":
         raise PoolError(f"features must be numbers, got dtype {array.dtype}")
     if array.ndim > 2:
@@ -271,17 +375,6 @@ def _features(features: ArrayLike | None, n: int) -> NDArray[Any] | None:
     return array
 
 
-def _array_of(values: ArrayLike, what: str) -> NDArray[Any]:
-    """The array as it is (a memmap stays one); PoolError on a mask and on rows of different lengths."""
-    refuse_masked(values, what)
-    if isinstance(values, np.memmap):
-        return values
-    try:
-        return np.asarray(values)
-    except ValueError as cause:
-        raise PoolError(f"{what} is not a matrix: its rows have different lengths") from cause
-
-
 def _refuse_not_finite(array: NDArray[Any]) -> None:
     largest = np.finfo(np.float32).max  # surrogates and fingerprints work in float32
     step = max(1, CHUNK // array.shape[1])
@@ -292,50 +385,6 @@ def _refuse_not_finite(array: NDArray[Any]) -> None:
             value = chunk[row, column]
             reason = "is too large for float32" if np.isfinite(value) else "is not a finite number"
             raise PoolError(f"features, row {start + row}, column {column}: {value} {reason}")
-
-
-def _scores(scores: ArrayLike | None, n: int, classes: tuple[Name, ...]) -> NDArray[np.float64] | None:
-    """The score matrix with rows that sum to 1; from float32, so that files in decimals give the same numbers."""
-    if scores is None:
-        return None
-    array = _array_of(scores, "scores")
-    if array.dtype.kind not in "fiub":
-        raise PoolError(f"scores must be numbers, got dtype {array.dtype}")
-    if array.shape != (n, len(classes)):
-        raise PoolError(
-            f"scores has shape {array.shape}; expected ({n}, {len(classes)}): one row per point and one column "
-            f"for each class, in the order {listing(classes)}"
-        )
-    with np.errstate(over="ignore"):
-        array = array.astype(np.float32).astype(np.float64)
-    total = array.sum(axis=1)
-    fine = (np.abs(total - 1) <= 1e-2) & (array >= -1e-6).all(axis=1)
-    if not fine.all():
-        row = int(np.argmin(fine))
-        shown = listing(array[row].tolist(), 5)
-        raise PoolError(
-            f"scores, row {row}: {shown} are not probabilities (they sum to {total[row]:.4g}); "
-            "expected non-negative numbers that sum to 1"
-        )
-    array = np.maximum(array, 0.0)
-    return np.asarray(array / array.sum(axis=1, keepdims=True))
-
-
-def _refuse_other_column_order(
-    scores: NDArray[np.float64], predictions: NDArray[np.int64], classes: tuple[Name, ...]
-) -> None:
-    """PoolError if nearly all predictions are the highest score under another order of the columns, few under this."""
-    n_classes = len(classes)
-    cells = np.bincount(predictions * n_classes + scores.argmax(axis=1), minlength=n_classes**2)
-    highest = cells.reshape(n_classes, n_classes)  # [predicted, column of the highest score]
-    fits_another = min(highest.max(axis=0).sum(), highest.max(axis=1).sum()) > 0.9 * len(scores)
-    if np.trace(highest) < 0.5 * len(scores) and fits_another:
-        order = [classes[code] for code in highest.argmax(axis=0)]
-        raise PoolError(
-            f"the score columns do not fit the inferred class order {listing(classes)}: the highest score is the "
-            f"predicted class in {np.trace(highest) / len(scores):.0%} of the rows; give the columns in "
-            f"that order, or pass classes=[...] (--class, repeated) in theirs, which looks like {listing(order)}"
-        )
 
 
 def _ids(ids: ArrayLike | None, n: int) -> Sequence[Name]:
@@ -392,6 +441,10 @@ def _slice_values(column: NDArray[Any]) -> NDArray[np.str_]:
     whole = all(is_missing(value) or not isinstance(as_whole(value), float) for value in seen)
     texts = [MISSING if is_missing(value) else str(as_whole(value) if whole else value) for value in seen]
     return np.array(texts, np.str_)[inverse]
+
+
+def _hashes(model: Model) -> list[str]:
+    return [_hash(part) for part in (model.predictions, model.scores) if part is not None]
 
 
 def _hash(value: Any) -> str:

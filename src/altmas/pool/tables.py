@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from altmas.errors import PoolError
 from altmas.pool.columns import Columns
 from altmas.pool.files import existing, read_matrix
+from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
 from altmas.pool.pool import Pool
 
@@ -31,54 +32,79 @@ MOST_FRACTIONS = 20
 def pool_from_table(
     table: Any,
     *,
-    prediction: str,
+    prediction: str | Sequence[str] | None,
     id: str | None = None,
     features: Numbers = None,
-    scores: Numbers = None,
+    scores: Numbers | Mapping[str, Numbers] = None,
     slices: str | Sequence[str] = (),
     show: str | Sequence[str] | None = None,
     classes: Sequence[Name] | None = None,
 ) -> Pool:
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
-    prediction, id    columns
-    features, scores  columns of numbers and .npy files aligned by row, one column of equally long lists, or an array
+    prediction        a column; a list of columns makes a model of each, called like it; None for no model
+    id                a column
+    features, scores  columns of numbers and .npy files aligned by row, one column of equally long lists, or an array;
+                      scores of several models as {column of the model: one of these}
     slices            columns that divide the pool
     show              one column (items are its values) or several (items are dicts)
     classes           the class list; by default the names of a Hugging Face ClassLabel, else what is seen
     Raises FileError or PoolError, naming the file, the column and the row (counted from 0).
     """
-    inputs, outputs = _origin(features), _origin(scores)
+    inputs, answers = _origin(features), _answer_columns(prediction)
+    outputs = {name: _origin(one) for name, one in named_scores(scores, list(answers)).items()}
     parts = [slices] if isinstance(slices, str) else list(slices)
     shown = show if isinstance(show, str) else list(show or ()) or None
-    names = [prediction, *([] if id is None else [id]), *parts, *([shown] if isinstance(shown, str) else shown or [])]
-    columns = Columns(table, names, [*_named(inputs), *_named(outputs)])
+    names = [*answers.values(), *([] if id is None else [id]), *parts]
+    names += [shown] if isinstance(shown, str) else shown or []
+    columns = Columns(table, names, [*_named(inputs), *(name for one in outputs.values() for name in _named(one))])
     try:
         pool = Pool(
             _matrix(columns, inputs),
-            _classes_in(columns, prediction),
-            scores=_matrix(columns, outputs),
-            classes=columns.classes.get(prediction) if classes is None else classes,
+            {name: _classes_in(columns, column) for name, column in answers.items()} or None,
+            scores={name: _matrix(columns, one) for name, one in outputs.items()},
+            classes=_listed_classes(columns, answers) if classes is None else classes,
             ids=None if id is None else columns.names(id),
             slices={name: columns.labels(name) for name in parts},
             items=None if shown is None else columns.items(shown),
         )
     except PoolError as cause:
-        roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs}
+        roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs.get(DEFAULT_MODEL)}
         raise PoolError(_placed(str(cause), columns.where, roles)) from cause
-    if isinstance(table, str | os.PathLike) and all(one is None or _stored(one) for one in (inputs, outputs)):
+    if isinstance(table, str | os.PathLike) and all(one is None or _stored(one) for one in (inputs, *outputs.values())):
+        stored = {name: _stored(one) for name, one in outputs.items()}
         pool.source = {
             "table": str(existing(table)),
             "folder": str(existing(table).parent),
-            "prediction": prediction,
+            "prediction": prediction if isinstance(prediction, str | None) else list(prediction),
             "id": id,
             "features": _stored(inputs),
-            "scores": _stored(outputs),
+            "scores": stored.get(DEFAULT_MODEL) if isinstance(prediction, str | None) else stored,
             "slices": parts,
             "show": shown,
             "classes": None if classes is None else list(pool.classes),
         }
     return pool
+
+
+def _answer_columns(prediction: str | Sequence[str] | None) -> dict[str, str]:
+    """{model: its column}; PoolError on a column that is named twice."""
+    if prediction is None:
+        return {}
+    if isinstance(prediction, str):
+        return {DEFAULT_MODEL: prediction}
+    columns = list(prediction)
+    twice = next((name for place, name in enumerate(columns) if name in columns[:place]), None)
+    if twice is not None or not columns:
+        what = "an empty list" if twice is None else f"{twice!r} twice"
+        raise PoolError(f"prediction holds {what}; give the column of each model once")
+    return {name: name for name in columns}
+
+
+def _listed_classes(columns: Columns, answers: Mapping[str, str]) -> Sequence[Name] | None:
+    """The class names that come with the columns, if all models' columns have the same."""
+    known = [columns.classes.get(column) for column in answers.values()]
+    return known[0] if known and all(one == known[0] for one in known) else None
 
 
 def pool_from_source(source: Mapping[str, Any]) -> Pool:

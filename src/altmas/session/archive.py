@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from altmas.errors import FileError, NotASession, PoolMismatch, SessionError
 from altmas.items.lazy import LazyItems
-from altmas.pool import Pool
+from altmas.pool import Model, Pool
+from altmas.pool.models import DEFAULT_MODEL
 from altmas.session.arrays import pack, unpack
 from altmas.session.store import LabelStore
 
@@ -77,6 +78,10 @@ def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) 
 
 def _refuse_devices(path: Path | None, value: Any) -> None:
     """FileError on a pipe or a device, which a file could name to make the reader wait without end."""
+    if isinstance(value, Mapping):
+        for one in value.values():
+            _refuse_devices(path, one)
+        return
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, str) and os.path.isabs(one):
             place = Path(one)
@@ -85,7 +90,9 @@ def _refuse_devices(path: Path | None, value: Any) -> None:
 
 
 def _moved(value: Any, home: str, here: Path) -> Any:
-    """A path seen from `home` as the same path seen from `here`, also in a list; anything else as it is."""
+    """A path seen from `home` as the same path seen from `here`, also in lists and mappings; else as it is."""
+    if isinstance(value, Mapping):
+        return {name: _moved(one, home, here) for name, one in value.items()}
     if isinstance(value, list):
         return [_moved(one, home, here) for one in value]
     if not (isinstance(value, str) and os.path.isabs(value)):
@@ -109,7 +116,8 @@ def compare(place: object, pool: Pool, fingerprint: Mapping[str, str], points: i
 
 def archivable(pool: Pool) -> bool:
     """Whether the features and scores of the pool are few enough to be kept in the session file."""
-    return sum(array.nbytes for array in (pool.features, pool.scores) if array is not None) <= LIMIT
+    scores = [model.scores for model in pool.models]
+    return sum(array.nbytes for array in (pool.features, *scores) if array is not None) <= LIMIT
 
 
 def parts_of(pool: Pool) -> Parts:
@@ -123,15 +131,18 @@ def parts_of(pool: Pool) -> Parts:
         "counted": isinstance(pool.ids, range),
         "slices": list(pool.slices),
         "items": kind,
+        "points": len(pool),
+        "models": [model.name for model in pool.models],
     }
     yield from _text_chunks("about", json.dumps(content))
-    yield from _chunks("predictions", pool.predictions)
+    for number, model in enumerate(pool.models):
+        yield from _chunks(_part_of_model("predictions", number), model.predictions)
+        if model.scores is not None:
+            yield from _chunks(_part_of_model("scores", number), model.scores)
     if not isinstance(pool.ids, range):
         yield from _text_chunks("ids", json.dumps(list(pool.ids)))
-    for name in ("features", "scores"):
-        array = getattr(pool, name)
-        if array is not None:
-            yield from _chunks(name, array)
+    if pool.features is not None:
+        yield from _chunks("features", pool.features)
     for number, column in enumerate(pool.slices.values()):
         yield from _chunks(f"slice {number}", column)
     yield from items
@@ -140,19 +151,48 @@ def parts_of(pool: Pool) -> Parts:
 def pool_of(part: ReadPart) -> Pool:
     """The pool whose parts `part(name)` reads."""
     content = _json(part("about"))
-    classes, codes = content["classes"], _column(part("predictions"))
+    names = content.get("models", [DEFAULT_MODEL])
+    models = [
+        Model(
+            name, _column(part(_part_of_model("predictions", number))), _array(part(_part_of_model("scores", number)))
+        )
+        for number, name in enumerate(names)
+    ]
+    counted = range(content["points"] if "points" in content else len(models[0].predictions))
     pool = Pool(
         None,
-        [classes[code] for code in codes.tolist()],
-        classes=classes,
-        ids=None if content["counted"] else _json(part("ids")),
+        None,
+        classes=content["classes"],
+        ids=counted if content["counted"] else _json(part("ids")),
         slices={name: _column(part(f"slice {number}")) for number, name in enumerate(content["slices"])},
         items=_items(content["items"], part),
     )
+    for model in models:
+        _refuse_damaged(model, pool)
     pool.classes_inferred = content["classes_inferred"]
     # As they were: to check, convert or normalise them once more could move a last bit, and with it the next draw.
-    pool.predictions, pool.features, pool.scores = codes, _array(part("features")), _array(part("scores"))
+    pool.models, pool.features = tuple(models), _array(part("features"))
+    if content["counted"]:
+        pool.ids = counted
     return pool
+
+
+def _part_of_model(what: str, number: int) -> str:
+    """How a part of a model is called; the first one's as when a pool had one model."""
+    return what if number == 0 else f"{what} {number}"
+
+
+def _refuse_damaged(model: Model, pool: Pool) -> None:
+    """ValueError if these cannot be the answers of a model of this pool."""
+    codes = model.predictions
+    if (
+        codes.shape != (len(pool),)
+        or codes.dtype.kind not in "iu"
+        or not 0 <= codes.min() <= codes.max() < len(pool.classes)
+    ):
+        raise ValueError(f"the answers of {model.name!r} are no codes of its classes")
+    if model.scores is not None and model.scores.shape != (len(pool), len(pool.classes)):
+        raise ValueError(f"the scores of {model.name!r} do not fit its classes")
 
 
 def _chunks(name: str, array: NDArray[Any]) -> Parts:

@@ -5,32 +5,23 @@ What stands between `<!-- table: name -->` and `<!-- end -->` on the page is rep
 
 from __future__ import annotations
 
-import csv
 import math
-import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.label_value import BUDGETS, RESULTS
+from benchmarks.label_value import BUDGETS
+from benchmarks.store import RESULTS, Row, read_numbers
+from benchmarks.tables import DOCS, markdown, rewrite_page
 
-PAGE = Path(__file__).parent.parent / "docs" / "evidence.md"
+PAGE = DOCS / "evidence.md"
 FIGURE = RESULTS / "label_value.png"
 HELD_OUT = RESULTS / "label_value_held_out.csv"
 NOMINAL, LEAST, GIVEN_AWAY = 0.95, 0.93, 0.985
-Row = dict[str, Any]
 
 
 def rows_of(path: Path = RESULTS / "label_value.csv") -> list[Row]:
     """The rows of the benchmark, numbers as numbers."""
-    with path.open(encoding="utf-8") as file:
-        return [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
-
-
-def _number(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return read_numbers(path)
 
 
 def chosen(rows: list[Row], **wanted: Any) -> list[Row]:
@@ -43,21 +34,17 @@ def chosen(rows: list[Row], **wanted: Any) -> list[Row]:
 
 def accuracy_table(rows: list[Row]) -> str:
     """Label value for accuracy alone, with the learnable limit."""
-    lines = [
-        "| pool | track | accuracy | n = 100 | n = 200 | n = 400 | limit | n = 400 / limit |",
-        "|---|---|---|" + "---|" * 5,
-    ]
+    head = "pool", "track", "accuracy", "n = 100", "n = 200", "n = 400", "limit", "n = 400 / limit"
+    lines = []
     cells = chosen(rows, method="assured", aim="accuracy", metric="accuracy")
     for pool, track in dict.fromkeys((row["pool"], row["track"]) for row in cells):
         mine = [chosen(cells, pool=pool, track=track, labels=float(n))[0] for n in BUDGETS]
-        worth = " | ".join(_worth(row) for row in mine)
         last = mine[-1]
-        lines.append(
-            f"| {pool} | {track} | {last['truth']:.4f} | {worth} | {last['limit']:.2f} | {last['of_limit']:.2f} |"
-        )
+        limits = f"{last['limit']:.2f}", f"{last['of_limit']:.2f}"
+        lines.append([pool, track, f"{last['truth']:.4f}", *map(_worth, mine), *limits])
     final = [row for row in cells if row["labels"] == BUDGETS[-1]]
     mean = f"Geometric mean of value / limit at n = 400: **{_mean_ratio(final):.2f}** over all {len(final)} cells."
-    return "\n".join([*lines, "", mean])
+    return "\n".join([markdown(head, lines), "", mean])
 
 
 def _mean_ratio(cells: list[Row]) -> float:
@@ -66,10 +53,8 @@ def _mean_ratio(cells: list[Row]) -> float:
 
 def several_table(rows: list[Row]) -> str:
     """Label value when several metrics are asked for together, at n = 100 and 400."""
-    lines = [
-        "| pool | track | metric | n = 100 | n = 400 | RMSE at 400 | half-width at 400 |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    head = "pool", "track", "metric", "n = 100", "n = 400", "RMSE at 400", "half-width at 400"
+    lines = []
     cells = [row for row in chosen(rows, method="assured", aim="several") if row["metric"] != "accuracy + per_class"]
     for key in dict.fromkeys((row["pool"], row["track"], row["metric"]) for row in cells):
         first, last = (
@@ -77,8 +62,8 @@ def several_table(rows: list[Row]) -> str:
             for n in (BUDGETS[0], BUDGETS[-1])
         )
         width = "–" if last["half_width"] != last["half_width"] else f"{last['half_width']:.4f}"
-        lines.append(f"| {' | '.join(key)} | {_worth(first)} | {_worth(last)} | {last['rmse']:.4f} | {width} |")
-    return "\n".join(lines)
+        lines.append([*key, _worth(first), _worth(last), f"{last['rmse']:.4f}", width])
+    return markdown(head, lines)
 
 
 def coverage_table(rows: list[Row]) -> str:
@@ -88,21 +73,18 @@ def coverage_table(rows: list[Row]) -> str:
     low = [row for row in cells if row["coverage"] < LEAST - _error(row)]
     high = [row for row in cells if row["coverage"] > GIVEN_AWAY]
     mean = sum(row["coverage"] for row in cells) / len(cells)
-    lines = [
+    told = (
         f"{len(cells)} cells (pool x track x aim x metric x n); mean coverage {mean:.3f}; {len(low)} below 0.93 by "
-        f"more than 1.64 Monte Carlo standard errors; {len(high)} above 0.985.",
-        "",
-        "| below 0.93 | n | coverage | worst class | bias / RMSE | runs |",
-        "|---|---|---|---|---|---|",
-    ]
+        f"more than 1.64 Monte Carlo standard errors; {len(high)} above 0.985."
+    )
+    lines = []
     for row in sorted(low, key=lambda one: one["coverage"]):
         name = f"{row['pool']}, {row['track']}, {row['metric']} ({row['aim']})"
         worst = f"{row['coverage_worst']:.2f} {row['worst_metric']}" if row["metric"] == "per_class" else ""
-        lines.append(
-            f"| {name} | {row['labels']:.0f} | {row['coverage']:.3f} | {worst} | {row['bias'] / row['rmse']:+.2f} "
-            f"| {row['repeats']:.0f} |"
-        )
-    return "\n".join(lines)
+        bias = f"{row['bias'] / row['rmse']:+.2f}"
+        lines.append([name, row["labels"], f"{row['coverage']:.3f}", worst, bias, row["repeats"]])
+    head = "below 0.93", "n", "coverage", "worst class", "bias / RMSE", "runs"
+    return f"{told}\n\n{markdown(head, lines)}"
 
 
 def losing_table(rows: list[Row]) -> str:
@@ -110,43 +92,40 @@ def losing_table(rows: list[Row]) -> str:
     cells = [row for row in chosen(rows, method="assured") if row["label_value_high"] < 1]
     if not cells:
         return "None: the upper end of the 90 % interval of the label value is at least 1 in every cell."
-    lines = ["| pool | track | aim | metric | n | label value |", "|---|---|---|---|---|---|"]
     keys = ("pool", "track", "aim", "metric")
-    return "\n".join(
-        lines + [f"| {' | '.join(row[key] for key in keys)} | {row['labels']:.0f} | {_worth(row)} |" for row in cells]
-    )
+    lines = [[*(row[key] for key in keys), row["labels"], _worth(row)] for row in cells]
+    return markdown([*keys, "n", "label value"], lines)
 
 
 def together_table(rows: list[Row]) -> str:
     """The paper's set on its three models, hard labels."""
-    lines = ["| model under test | accuracy alone, n = 400 | 21 metrics together, n = 400 |", "|---|---|---|"]
+    lines = []
     for pool in ("mnist-99", "mnist-70", "mnist-12"):
         alone = chosen(rows, method="assured", pool=pool, track="hard", aim="accuracy", metric="accuracy", labels=400.0)
         both = chosen(rows, method="assured", pool=pool, track="hard", metric="accuracy + per_class", labels=400.0)
         if alone and both:
-            lines.append(f"| {pool} | {_worth(alone[0])} | {_worth(both[0])} |")
-    return "\n".join(lines)
+            lines.append([pool, _worth(alone[0]), _worth(both[0])])
+    return markdown(["model under test", "accuracy alone, n = 400", "21 metrics together, n = 400"], lines)
 
 
 def others_table(rows: list[Row]) -> str:
     """The paper's method and BALD beside assured: hard labels, several metrics, n = 400."""
     methods = ("assured", "altmas", "bald", "tradition")
-    lines = [f"| pool | metric | {' | '.join(f'`{method}`' for method in methods)} |", "|---|---|---|---|---|---|"]
+    lines = []
     at_end = chosen(rows, aim="several", track="hard", labels=400.0)
     for pool in dict.fromkeys(row["pool"] for row in at_end if row["method"] == "altmas"):
         for metric in ("accuracy", "per_class"):
             cells = [chosen(at_end, pool=pool, metric=metric, method=method) for method in methods]
             errors = [f"{one[0]['rmse']:.4f} ({one[0]['bias']:+.4f})" if one else "–" for one in cells]
-            lines.append(f"| {pool} | {metric} | {' | '.join(errors)} |")
-    return "\n".join(lines)
+            lines.append([pool, metric, *errors])
+    return markdown(["pool", "metric", *(f"`{method}`" for method in methods)], lines)
 
 
 def held_out_table(rows: list[Row]) -> str:
     """Pools on which nothing was tuned: label value and coverage."""
-    lines = [
-        "| pool | track | accuracy | n = 100 | n = 200 | n = 400 | limit | classes, n = 400 | coverage: mean, least |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    sizes = "n = 100", "n = 200", "n = 400"
+    head = "pool", "track", "accuracy", *sizes, "limit", "classes, n = 400", "coverage: mean, least"
+    lines = []
     cells = chosen(rows, method="assured")
     for pool, track in dict.fromkeys((row["pool"], row["track"]) for row in cells):
         mine = chosen(cells, pool=pool, track=track)
@@ -154,11 +133,10 @@ def held_out_table(rows: list[Row]) -> str:
         classes = chosen(mine, metric="per_class", labels=400.0)[0]
         covered = [row["coverage"] for row in mine if row["metric"] != "accuracy + per_class"]
         covered = [one for one in covered if isinstance(one, float) and not math.isnan(one)]
-        lines.append(
-            f"| {pool} | {track} | {alone[0]['truth']:.4f} | {' | '.join(_worth(row) for row in alone)} "
-            f"| {alone[0]['limit']:.2f} | {_worth(classes)} | {sum(covered) / len(covered):.3f}, {min(covered):.2f} |"
-        )
-    return "\n".join(lines)
+        coverage = f"{sum(covered) / len(covered):.3f}, {min(covered):.2f}"
+        limit = f"{alone[0]['limit']:.2f}"
+        lines.append([pool, track, f"{alone[0]['truth']:.4f}", *map(_worth, alone), limit, _worth(classes), coverage])
+    return markdown(head, lines)
 
 
 def _worth(row: Row) -> str:
@@ -184,12 +162,8 @@ TABLES = {
 
 def write_page(rows: list[Row]) -> None:
     """The page with its tables made anew."""
-    text = PAGE.read_text(encoding="utf-8")
     tables = {name: table(rows) for name, table in TABLES.items()} | {"held out": held_out_table(rows_of(HELD_OUT))}
-    for name, table in tables.items():
-        block = f"<!-- table: {name} -->\n{table}\n<!-- end -->"
-        text = re.sub(rf"<!-- table: {name} -->.*?<!-- end -->", lambda _, b=block: b, text, flags=re.DOTALL)  # type: ignore[misc]
-    PAGE.write_text(text, encoding="utf-8")
+    rewrite_page(PAGE, tables)
 
 
 # ---------------------------------------------------------------- figure

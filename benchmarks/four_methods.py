@@ -5,8 +5,6 @@ tweets (hard labels only). Finished runs are kept next to the results and not re
 """
 
 import argparse
-import csv
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +12,8 @@ from numpy.typing import NDArray
 import altmas
 from altmas.demo import digits
 from benchmarks.data import load
+from benchmarks.store import RESULTS, RUNS, write_csv
 
-RESULTS = Path(__file__).parent / "results"
 METHODS = ("altmas", "bald", "tradition", "trust")
 BUDGETS = (100, 150, 200)
 
@@ -46,14 +44,12 @@ def main() -> None:
             repeats=options.repeats,
             n_jobs=options.jobs,
             batch=25,
-            results=RESULTS / "runs" / f"four_methods.{name}.jsonl",
+            results=RUNS / f"four_methods.{name}.jsonl",
         )
         print(f"\n{name}\n{result}\n")
         rows += [{"pool": name, **row} for row in result.summary()]
-    with (RESULTS / "four_methods.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows({key: f"{v:.5g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
+    shown = ({key: f"{v:.5g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
+    write_csv(RESULTS / "four_methods.csv", shown)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,9 @@ Sessions that are done are kept in a cache and not run again.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
@@ -40,9 +38,8 @@ from altmas.guarantee import (
 from altmas.intervals import wilson
 from altmas.types import Array
 from benchmarks.data import NamedPool, cache_folder, load
-from benchmarks.label_value import write
+from benchmarks.store import RESULTS, Runs, write_csv
 
-RESULTS: Final = Path(__file__).parent / "results"
 POOLS: Final = ("20news", "abt-buy-svm", "employment-ma", "banking77", "tweet-emotion-llm", "mnist-labelerrors")
 METRICS: Final = ("accuracy", "recall", "precision", "f1")
 ENDS: Final = (40, 130, 400)
@@ -164,24 +161,26 @@ def normal_interval(ratio: Ratio, stages: list[Stage]) -> tuple[float, float]:
 
 def boundary(names: list[str], sessions: int, intervals: int) -> None:
     """Runs what is missing, in rounds so that all pools grow together, and writes guarantee_boundary.csv."""
-    folder = cache_folder() / "guarantee"
-    folder.mkdir(parents=True, exist_ok=True)
     worlds = {name: World.of(load(name)) for name in names}
     for first in range(0, sessions, CHUNK):
         for name, world in worlds.items():
-            path = folder / f"{name}.{first}.json"
-            if not path.exists():
-                found = chunk(world, range(first, min(first + CHUNK, sessions)), intervals)
-                path.write_text(json.dumps(found), encoding="utf-8")
-                print(f"{name}: sessions {first} to {first + CHUNK - 1}", flush=True)
-        rows = [row for name in names for row in boundary_rows(name, worlds[name], folder)]
-        write(rows, RESULTS / "guarantee_boundary.csv")
+            runs, seeds = runs_of(name), range(first, min(first + CHUNK, sessions))
+            if missing := sorted(set(seeds) - runs.done()):
+                runs.add(*chunk(world, missing, intervals))
+                print(f"{name}: sessions {seeds[0]} to {seeds[-1]}", flush=True)
+        rows = [row for name in names for row in boundary_rows(name, worlds[name])]
+        write_csv(RESULTS / "guarantee_boundary.csv", rows)
 
 
 CHUNK: Final = 25
 
 
-def chunk(world: World, seeds: range, intervals: int) -> list[dict[str, Any]]:
+def runs_of(pool: str) -> Runs:
+    """The finished sessions on a pool, told apart by their seed."""
+    return Runs(cache_folder() / "guarantee" / f"{pool}.jsonl", "seed")
+
+
+def chunk(world: World, seeds: Sequence[int], intervals: int) -> list[dict[str, Any]]:
     """[{seed, metric: [largest capital above, below]}], the capitals of all sessions played side by side."""
     sessions = [run(world, seed) for seed in seeds]
     rows: list[dict[str, Any]] = [{"seed": seed} for seed in seeds]
@@ -198,9 +197,9 @@ def chunk(world: World, seeds: range, intervals: int) -> list[dict[str, Any]]:
     return rows
 
 
-def boundary_rows(name: str, world: World, folder: Path) -> Iterator[dict[str, Any]]:
+def boundary_rows(name: str, world: World) -> Iterator[dict[str, Any]]:
     """False decisions of each metric, and mean widths against normal ones."""
-    runs = [row for path in sorted(folder.glob(f"{name}.*.json")) for row in json.loads(path.read_text())]
+    runs = runs_of(name).read()
     for kind in METRICS:
         truth = true_value(world, kind)
         largest = np.array([row[kind][:2] for row in runs])
@@ -264,7 +263,7 @@ def widths(runs: int) -> None:
                 row[f"{name}_covered"] = float(((ends[:, 0] <= accuracy) & (accuracy <= ends[:, 1])).mean())
             rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
             print(rows[-1], flush=True)
-    write(rows, RESULTS / "guarantee_widths.csv")
+    write_csv(RESULTS / "guarantee_widths.csv", rows)
 
 
 def clopper_pearson(right: int, labels: int) -> tuple[float, float]:
@@ -339,7 +338,7 @@ def bets(runs: int) -> None:
             for name, width in scene_widths(scene, kind, runs).items():
                 table[name][f"{scene} {kind}" if scene not in UNIFORM else scene] = round(width, 4)
         print(scene, flush=True)
-    write(list(table.values()), RESULTS / "guarantee_bets.csv")
+    write_csv(RESULTS / "guarantee_bets.csv", table.values())
 
 
 UNIFORM: Final = {"uniform 0.5": 0.5, "uniform 0.85": 0.85, "uniform 0.99": 0.99}

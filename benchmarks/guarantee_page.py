@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from benchmarks.leaderboard_page import with_table
+from benchmarks.store import RESULTS, read_csv
+from benchmarks.tables import DOCS, markdown, with_tables
 
-RESULTS: Final = Path(__file__).parent / "results"
-DOCS: Final = Path(__file__).parent.parent / "docs"
 HOLDS: Final = 0.9
 """Coverage that a normal interval needs for its width to be worth comparing with."""
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
     """The rows of a committed table."""
-    with (RESULTS / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def markdown(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return read_csv(RESULTS / f"{name}.csv")
 
 
 def boundary() -> str:
@@ -99,10 +90,9 @@ TABLES: Final = {
 
 def page(name: str) -> str:
     """The page with its tables made anew."""
-    text = (DOCS / name).read_text(encoding="utf-8")
-    for table, made in TABLES[name].items():
-        text = with_table(text, table, made())
-    return text
+    return with_tables(
+        (DOCS / name).read_text(encoding="utf-8"), {table: made() for table, made in TABLES[name].items()}
+    )
 
 
 def main() -> None:

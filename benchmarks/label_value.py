@@ -9,7 +9,6 @@ the tables from the runs that exist.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import time
@@ -33,12 +32,11 @@ from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
 from benchmarks.data import HELD_OUT, NAMES, DataMissing, NamedPool, load  # noqa: E402
 from benchmarks.learnable_limit import learnable_limit  # noqa: E402
+from benchmarks.store import RESULTS, RUNS, Runs, write_csv  # noqa: E402
 
 Array = NDArray[Any]
 
 BUDGETS = (100, 200, 400)
-RESULTS = Path(__file__).parent / "results"
-RUNS = RESULTS / "runs"
 AIMS = ("accuracy", "several")
 TRACKS = ("hard", "scores")
 REPEATS = {"assured": 100, "tradition": 1000, "altmas": 3, "bald": 3}
@@ -65,6 +63,11 @@ class Cell:
     def path(self) -> Path:
         """Where its finished runs are kept."""
         return RUNS / f"{self.pool}.{self.track}.{self.aim}.{self.method}.jsonl"
+
+    @property
+    def runs(self) -> Runs:
+        """Its finished runs, told apart by their repeat."""
+        return Runs(self.path, "repeat")
 
 
 def cells(names: list[str], methods: list[str]) -> list[Cell]:
@@ -108,11 +111,9 @@ def run_cells(together: list[Cell], first: int, last: int) -> int:
     count = 0
     for cell in together:
         metrics = metrics_of(cell.pool, pool, cell.aim)
-        done = {run["repeat"] for run in read_runs(cell)}
-        for repeat in sorted(set(range(first, last)) - done):
+        for repeat in sorted(set(range(first, last)) - cell.runs.done()):
             run = one_run(METHODS[cell.method](), pool, named.truth, metrics, repeat, cell)
-            with cell.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"repeat": repeat, **run}) + "\n")
+            cell.runs.add({"repeat": repeat, **run})
             count += 1
     return count
 
@@ -133,20 +134,8 @@ def _rounded(*values: float) -> list[float | None]:
     return [None if not np.isfinite(value) else round(float(value), 7) for value in values]
 
 
-def read_runs(cell: Cell) -> list[dict[str, Any]]:
-    """The finished runs of a cell; a line cut short by a crash is run again."""
-    if not cell.path.exists():
-        return []
-    lines = cell.path.read_text(encoding="utf-8").splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith("\n")]
-    if len(whole) < len(lines):
-        cell.path.write_text("".join(whole), encoding="utf-8")
-    return [json.loads(line) for line in whole]
-
-
 def run_all(wanted: list[Cell], repeats: dict[str, int], n_jobs: int, rounds: int = 4) -> None:
     """Every missing run in parallel processes, in rounds, so that all cells grow together."""
-    RUNS.mkdir(parents=True, exist_ok=True)
     together: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in wanted:
         together.setdefault((cell.pool, cell.track, cell.method), []).append(cell)
@@ -155,7 +144,7 @@ def run_all(wanted: list[Cell], repeats: dict[str, int], n_jobs: int, rounds: in
         for group in together.values():
             total = repeats[group[0].method]
             first, last = total * part // rounds, total * (part + 1) // rounds
-            if any(set(range(first, last)) - {run["repeat"] for run in read_runs(cell)} for cell in group):
+            if any(set(range(first, last)) - cell.runs.done() for cell in group):
                 tasks.append((group, first, last))
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)
     with progress_bar("label value", len(tasks)) as bar:
@@ -183,7 +172,7 @@ def limits(names: list[str]) -> dict[str, tuple[float, str]]:
 def summary(wanted: list[Cell], bounds: dict[str, tuple[float, str]]) -> Iterator[dict[str, Any]]:
     """One row for each cell, number of labels and metric group."""
     for cell in wanted:
-        runs = read_runs(cell)
+        runs = cell.runs.read()
         if not runs:
             continue
         named = load(cell.pool)
@@ -196,7 +185,7 @@ def summary(wanted: list[Cell], bounds: dict[str, tuple[float, str]]) -> Iterato
         columns = [places[metric.name] for metric in metrics]
         for labels in BUDGETS:
             mine = values_of(runs, labels)
-            theirs = values_of(read_runs(random), labels)[:, columns]
+            theirs = values_of(random.runs.read(), labels)[:, columns]
             for group, members in groups(cell, metrics, named).items():
                 row = row_of(cell, labels, group, [m.name for m in metrics], members, mine, theirs, truth)
                 row["seconds"] = round(float(np.median([run["seconds"] for run in runs])), 2)
@@ -290,15 +279,6 @@ def _mean(values: Array, axis: int) -> Array:
     return np.asarray(np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0))
 
 
-def write(rows: list[dict[str, Any]], path: Path) -> None:
-    """The rows as CSV."""
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, keys, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="What one label of each method is worth.")
     parser.add_argument("--pools", default=",".join(NAMES), help="comma-separated")
@@ -318,7 +298,7 @@ def main() -> None:
     names = [name for name in everywhere if available(name)]  # pools that were not run now keep their rows
     rows = list(summary(cells(names, list(REPEATS)), limits(names)))
     kind = "_quick" if given.quick else "_held_out" if given.held_out else ""
-    write(rows, RESULTS / f"label_value{kind}.csv")
+    write_csv(RESULTS / f"label_value{kind}.csv", rows)
 
 
 def available(name: str) -> bool:

@@ -28,7 +28,8 @@ from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import Journal, Row, simulate  # noqa: E402
 from benchmarks.data import NAMES, NamedPool, load  # noqa: E402
-from benchmarks.label_value import BUDGETS, MANY, RARE, RUNS, TRACKS, available, pool_of  # noqa: E402
+from benchmarks.label_value import BUDGETS, MANY, RARE, TRACKS, available, pool_of  # noqa: E402
+from benchmarks.store import RUNS  # noqa: E402
 
 TOO_MANY = 1000
 """From this many classes on no macro average is asked for: 400 labels give it no interval."""

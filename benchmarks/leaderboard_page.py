@@ -5,13 +5,10 @@ What stands between `<!-- table: name -->` and `<!-- end -->` on the page is rep
 
 from __future__ import annotations
 
-import csv
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +18,7 @@ from altmas.methods import METHODS, method_named
 from altmas.metrics import truth_values
 from altmas.simulate import Row, Simulation, label_value
 from benchmarks import label_value as lending
-from benchmarks.label_value import BUDGETS, RESULTS, TRACKS, write
+from benchmarks.label_value import BUDGETS, TRACKS
 from benchmarks.leaderboard import (
     BATCH,
     BLIND,
@@ -36,10 +33,12 @@ from benchmarks.leaderboard import (
     pool_in,
     rows_of,
 )
+from benchmarks.store import RESULTS, read_csv, write_csv
+from benchmarks.tables import DOCS, markdown, rewrite_page
 
 Array = NDArray[Any]
 
-PAGE: Final = Path(__file__).parent.parent / "docs" / "leaderboard.md"
+PAGE: Final = DOCS / "leaderboard.md"
 FIGURE: Final = RESULTS / "leaderboard.png"
 TABLE: Final = RESULTS / "leaderboard.csv"
 REFERENCE: Final = RESULTS / "reference.csv"
@@ -79,7 +78,7 @@ def lent_rows(cell: Cell) -> list[Row]:
     truth = truth_values(pool, known(cell.pool).truth, metrics)
     places = [place for place, metric in enumerate(metrics) if metric.name in wanted]
     rows = []
-    for run in lending.read_runs(lending.Cell(cell.pool, cell.track, aim, cell.method)):
+    for run in lending.Cell(cell.pool, cell.track, aim, cell.method).runs.read():
         for labels in BUDGETS:
             for place in places:
                 name = metrics[place].name
@@ -204,26 +203,23 @@ def with_interval(squared: dict[str, Array]) -> dict[str, Array]:
 def best_table(names: list[str], _rows: list[Row]) -> str:
     """The best method of each place at the last number of labels, of all and of those with an interval."""
     labels = BUDGETS[-1]
-    lines = [
-        "| pool | track | metric | best of all: ratio | best with an interval: ratio |",
-        "|---|---|---|---|---|",
-    ]
+    lines = []
     ratios: list[float] = []
     for place in places(names):
         squared = squared_errors(*place, labels)
         every, sure = compared(squared), compared(with_interval(squared))
-        lines.append(f"| {' | '.join(place)} | {_shown(every)} | {_shown(sure)} |")
+        lines.append([*place, _shown(every), _shown(sure)])
         if sure is not None and math.isfinite(sure.ratio):
             ratios.append(sure.ratio)
+    table = markdown(["pool", "track", "metric", "best of all: ratio", "best with an interval: ratio"], lines)
     if any(ratios):
         mean = math.exp(float(np.mean(np.log([ratio for ratio in ratios if ratio > 0]))))
-        lines += [
-            "",
-            f"Geometric mean of `{OWN}` to the best other method with an interval: {mean:.2f} over the "
+        table += (
+            f"\n\nGeometric mean of `{OWN}` to the best other method with an interval: {mean:.2f} over the "
             f"{sum(r > 0 for r in ratios)} places where that one is not exact. Of all {len(ratios)} ratios "
-            f"{sum(r >= 1 for r in ratios)} are at least 1 and {sum(r < BEHIND for r in ratios)} below {BEHIND}.",
-        ]
-    return "\n".join(lines)
+            f"{sum(r >= 1 for r in ratios)} are at least 1 and {sum(r < BEHIND for r in ratios)} below {BEHIND}."
+        )
+    return table
 
 
 def _shown(found: Comparison | None) -> str:
@@ -235,11 +231,9 @@ def _shown(found: Comparison | None) -> str:
 
 def methods_table(names: list[str], rows: list[Row]) -> str:
     """Each method over all pools at the last number of labels."""
-    lines = [
-        "| method | runs | batch | accuracy, hard | accuracy, scores | other metrics | worst | coverage: mean, least "
-        "| seconds |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    accuracies = [f"accuracy, {track}" for track in TRACKS]
+    head = ["method", "runs", "batch", *accuracies, "other metrics", "worst", "coverage: mean, least", "seconds"]
+    lines = []
     last = [row for row in rows if row["status"] == "run" and row["labels"] == BUDGETS[-1]]
     for method in METHODS:
         mine = [row for row in last if row["method"] == method]
@@ -253,13 +247,10 @@ def methods_table(names: list[str], rows: list[Row]) -> str:
         covered = [row["coverage"] for row in mine if math.isfinite(row["coverage"])]
         cover = f"{np.mean(covered):.3f}, {min(covered):.2f}" if covered else "no interval"
         at = f"{worst['label_value']:.2f} ({worst['pool']}, {worst['metric']})" if worst else "–"
-        step = BATCH.get(method, STEP)
-        lines.append(
-            f"| `{method}` | {_span(runs)} | {step} | {_mean_worth(accuracy['hard'])} "
-            f"| {_mean_worth(accuracy['scores'])} | {_mean_worth(others)} | {at} | {cover} "
-            f"| {np.median([row['seconds'] for row in mine]):.2g} |"
-        )
-    return "\n".join(lines)
+        worth = [_mean_worth(rows) for rows in (*accuracy.values(), others)]
+        seconds = f"{np.median([row['seconds'] for row in mine]):.2g}"
+        lines.append([f"`{method}`", _span(runs), BATCH.get(method, STEP), *worth, at, cover, seconds])
+    return markdown(head, lines)
 
 
 def _span(values: list[int]) -> str:
@@ -274,18 +265,15 @@ def _mean_worth(rows: list[Row]) -> str:
 
 def coverage_table(names: list[str], rows: list[Row]) -> str:
     """Where a 95 % interval covers less than 0.9 beyond what the number of runs explains."""
-    lines = [
-        "| method | pool | track | metric | n | coverage | bias / RMSE | runs |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     judged = [row for row in rows if row["status"] == "run" and row["repeats"] >= LEAST_RUNS]
     low = [row for row in judged if row["coverage"] < 0.9 - 1.64 * _error(row["repeats"])]
     for row in sorted(low, key=lambda one: (list(METHODS).index(one["method"]), one["coverage"])):
-        lines.append(
-            f"| `{row['method']}` | {row['pool']} | {row['track']} | {row['metric']} | {row['labels']} "
-            f"| {row['coverage']:.2f} | {row['bias'] / row['rmse']:+.2f} | {row['repeats']} |"
-        )
-    return "\n".join(lines if low else ["None."])
+        where = row["pool"], row["track"], row["metric"], row["labels"]
+        figures = f"{row['coverage']:.2f}", f"{row['bias'] / row['rmse']:+.2f}", row["repeats"]
+        lines.append([f"`{row['method']}`", *where, *figures])
+    head = "method", "pool", "track", "metric", "n", "coverage", "bias / RMSE", "runs"
+    return markdown(head, lines) if low else "None."
 
 
 def _error(repeats: int) -> float:
@@ -298,29 +286,24 @@ def cannot_table(names: list[str], rows: list[Row]) -> str:
     for row in rows:
         if row["status"].startswith("cannot"):
             found.setdefault((row["method"], row["status"]), set()).add(f"{row['pool']} ({row['track']})")
-    lines = ["| method | why | where |", "|---|---|---|"]
+    lines = []
     for (method, why), where in found.items():
         shown = ", ".join(sorted(where)) if len(where) <= 4 else f"{len(where)} pools and tracks"
-        lines.append(f"| `{method}` | {why.removeprefix('cannot: ')} | {shown} |")
-    return "\n".join(lines)
+        lines.append([f"`{method}`", why.removeprefix("cannot: "), shown])
+    return markdown(["method", "why", "where"], lines)
 
 
 def reference_table(names: list[str], rows: list[Row]) -> str:
     """Other packages beside ours, as `python -m benchmarks.reference` wrote them down."""
-    lines = [
-        "| package | what | same method | largest difference, or both values | ours, s | theirs, s | theirs / ours |",
-        "|" + "---|" * 7,
-    ]
-    if REFERENCE.exists():
-        with REFERENCE.open(encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                same = "yes" if row["same method"] == "True" else "no"
-                apart = row["largest difference"] if same == "yes" else f"{row['ours']} / {row['theirs']}"
-                lines.append(
-                    f"| {row['package']} {row['version']} | {row['what']} | {same} | {apart} "
-                    f"| {row['our seconds']} | {row['their seconds']} | {row['theirs / ours']} |"
-                )
-    return "\n".join(lines)
+    difference = "largest difference, or both values"
+    head = "package", "what", "same method", difference, "ours, s", "theirs, s", "theirs / ours"
+    lines = []
+    for row in read_csv(REFERENCE):
+        same = "yes" if row["same method"] == "True" else "no"
+        apart = row["largest difference"] if same == "yes" else f"{row['ours']} / {row['theirs']}"
+        seconds = row["our seconds"], row["their seconds"], row["theirs / ours"]
+        lines.append([f"{row['package']} {row['version']}", row["what"], same, apart, *seconds])
+    return markdown(head, lines)
 
 
 TABLES: Final[dict[str, Callable[[list[str], list[Row]], str]]] = {
@@ -332,22 +315,13 @@ TABLES: Final[dict[str, Callable[[list[str], list[Row]], str]]] = {
 }
 
 
-def with_table(text: str, name: str, table: str) -> str:
-    """The text with what stands between the table's marks replaced."""
-    block = f"<!-- table: {name} -->\n{table}\n<!-- end -->"
-    return re.sub(rf"<!-- table: {name} -->.*?<!-- end -->", lambda _: block, text, flags=re.DOTALL)
-
-
 def rewrite(names: list[str]) -> None:
     """CSV, figure and page from the runs that there are."""
     runs_of.cache_clear()
     rows = summary(names)
-    write(rows, TABLE)
+    write_csv(TABLE, rows)
     draw(names, rows)
-    text = PAGE.read_text(encoding="utf-8")
-    for name, table in TABLES.items():
-        text = with_table(text, name, table(names, rows))
-    PAGE.write_text(text, encoding="utf-8")
+    rewrite_page(PAGE, {name: table(names, rows) for name, table in TABLES.items()})
 
 
 # ---------------------------------------------------------------- figure

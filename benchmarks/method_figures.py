@@ -6,7 +6,6 @@ writes src/altmas/methods/leaderboard.py, which help texts and error messages re
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,11 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from altmas.methods import GROUPS, METHODS, method_named
-from benchmarks.leaderboard_page import MOST, TABLE, with_table
+from benchmarks.leaderboard_page import MOST, TABLE
+from benchmarks.store import read_csv
+from benchmarks.tables import DOCS, markdown, with_tables
 
 ROOT: Final = Path(__file__).parent.parent
 MODULE: Final = ROOT / "src" / "altmas" / "methods" / "leaderboard.py"
-PAGE: Final = ROOT / "docs" / "choosing.md"
+PAGE: Final = DOCS / "choosing.md"
 LABELS: Final = 400
 
 Figures = dict[str, tuple[float | None, float]]
@@ -45,8 +46,7 @@ def figures(rows: Iterable[dict[str, str]]) -> Figures:
 
 def read() -> Figures:
     """The figures of the committed table."""
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        return figures(csv.DictReader(file))
+    return figures(read_csv(TABLE))
 
 
 def module(found: Figures) -> str:
@@ -70,10 +70,8 @@ def module(found: Figures) -> str:
 
 def table(group: str, found: Figures) -> str:
     """A group's table in docs/choosing.md."""
-    lines = [
-        "| method | needs | interval | biased | mean coverage | label value | what it does |",
-        "|" + "---|" * 7,
-    ]
+    head = "method", "needs", "interval", "biased", "mean coverage", "label value", "what it does"
+    lines = []
     for name, what in GROUPS[group].items():
         needs: Any = method_named(name).needs
         wanted = "either" if needs.either else "features" if needs.features else "scores" if needs.scores else "–"
@@ -81,15 +79,13 @@ def table(group: str, found: Figures) -> str:
         given, biased = ("yes" if one else "no" for one in (needs.interval != "none", needs.biased))
         coverage, value = found.get(name, (None, math.nan))
         cover = "–" if coverage is None else f"{coverage:.3f}" if coverage >= 0.9 else f"**{coverage:.3f}**"
-        lines.append(f"| `{name}` | {wanted} | {given} | {biased} | {cover} | {value:.2g} | {what} |")
-    return "\n".join(lines)
+        lines.append([f"`{name}`", wanted, given, biased, cover, f"{value:.2g}", what])
+    return markdown(head, lines)
 
 
 def page(text: str, found: Figures) -> str:
     """docs/choosing.md with its tables anew."""
-    for group in GROUPS:
-        text = with_table(text, group, table(group, found))
-    return text
+    return with_tables(text, {group: table(group, found) for group in GROUPS})
 
 
 def rewrite() -> None:

@@ -17,7 +17,6 @@ limits on times are meant for two idle cores.
 """
 
 import argparse
-import csv
 import json
 import math
 import os
@@ -32,7 +31,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -44,8 +43,9 @@ import altmas
 from altmas.history import Batch, History
 from altmas.methods import Method, Task, Tradition
 from altmas.web.annotator_api import HAND
+from benchmarks import store
 
-RESULTS = Path(__file__).parent / "results" / "page_load.csv"
+RESULTS = store.RESULTS / "page_load.csv"
 NAMES = ("cat", "dog", "owl")
 RATE = 10.0
 """Labels per second of each of two annotators while the server is killed."""
@@ -422,21 +422,15 @@ def main() -> None:
         for row in rows:
             limit = f"  (limit {row.limit:g})" if row.limit is not None else ""
             print(f"{row.part:8} {row.what:60} {row.value:10.4g}{limit}", flush=True)
-        keep(given.out, part, rows)
+        keep(given.out, rows)
         over += [row.what for row in rows if row.limit is not None and row.value > row.limit]
     raise SystemExit(f"over the limit: {', '.join(over)}" if over else 0)
 
 
-def keep(path: Path, part: str, rows: list[Row]) -> None:
+def keep(path: Path, rows: list[Row]) -> None:
     """Write the rows of one part; those of the other parts stay."""
-    path.parent.mkdir(exist_ok=True)
-    others: list[list[str]] = []
-    if path.exists():
-        with path.open(newline="") as file:
-            others = [cells for cells in list(csv.reader(file))[1:] if cells[0] != part]
-    own = [[row.part, row.what, f"{row.value:.4g}", "" if row.limit is None else f"{row.limit:g}"] for row in rows]
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([["part", "what", "value", "limit"], *others, *own])
+    own = (asdict(row) | {"value": f"{row.value:.4g}"} for row in rows)
+    store.keep_csv(path, [row | {"limit": "" if row["limit"] is None else f"{row['limit']:g}"} for row in own], "part")
 
 
 if __name__ == "__main__":

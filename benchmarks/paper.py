@@ -13,7 +13,6 @@ metric sets. `altmas`, `bald`, `tradition` and `trust` start from the same 100 l
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -38,13 +37,14 @@ from altmas.metrics import Metric, metric_set, table_of  # noqa: E402
 from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
+from benchmarks import store  # noqa: E402
 from benchmarks.data import NamedPool, load  # noqa: E402
+from benchmarks.store import Runs  # noqa: E402
 
 Array = NDArray[Any]
 Record = dict[str, Any]
 
-RESULTS = Path(__file__).parent / "results"
-RUNS = RESULTS / "runs" / "paper"
+RUNS = store.RUNS / "paper"
 MODELS = ("mnist-99", "mnist-70", "mnist-12")
 AIMS: dict[str, tuple[str, ...]] = {
     "precision-2": ("precision[2]",),
@@ -150,11 +150,7 @@ def run(cell: Cell) -> None:
     """One run, written to its file when it is complete."""
     if cell.path.exists():
         return
-    records = [json.dumps(record) + "\n" for record in trajectory(cell)]
-    cell.path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = cell.path.with_suffix(f".{os.getpid()}")
-    unfinished.write_text("".join(records), encoding="utf-8")
-    unfinished.replace(cell.path)
+    Runs(cell.path).write(list(trajectory(cell)))
 
 
 def trajectory(cell: Cell) -> Iterator[Record]:
@@ -231,9 +227,7 @@ def run_all(wanted: list[Cell], jobs: int) -> None:
 
 def read(cell: Cell) -> list[Record]:
     """The records of a finished run, or none."""
-    if not cell.path.exists():
-        return []
-    return [json.loads(line) for line in cell.path.read_text(encoding="utf-8").splitlines()]
+    return Runs(cell.path).read()
 
 
 # ---------------------------------------------------------------- the command

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper import ABLATION_REPEATS, ABLATIONS, AIMS, FIRST, METHODS, MODELS, REPEATS, RESULTS
-from benchmarks.paper_results import OVERALL, Row, read_csv
+from benchmarks.paper import ABLATION_REPEATS, ABLATIONS, AIMS, FIRST, METHODS, MODELS, REPEATS
+from benchmarks.paper_results import OVERALL
+from benchmarks.store import RESULTS, Row, read_numbers
+from benchmarks.tables import DOCS, markdown, with_tables
 
-PAGE = Path(__file__).parent.parent / "docs" / "reproduction.md"
+PAGE = DOCS / "reproduction.md"
 COLOURS = {
     "altmas": "tab:red",
     "bald": "tab:orange",
@@ -48,7 +49,7 @@ class Found:
     @classmethod
     def read(cls, rows: Path, ablations: Path, sizes: Path, story: Path) -> Found:
         told = json.loads(story.read_text(encoding="utf-8"))
-        return cls(read_csv(rows), read_csv(ablations), read_csv(sizes), told)
+        return cls(read_numbers(rows), read_numbers(ablations), read_numbers(sizes), told)
 
     @classmethod
     def committed(cls) -> Found:
@@ -117,10 +118,7 @@ def run_table(found: Found) -> str:
 
 def errors_table(found: Found, labels: Any) -> str:
     """Every method on every model and metric set."""
-    lines = [
-        "| model | metric set | " + " | ".join(f"`{method}`" for method in METHODS) + " |",
-        "|---|---|" + "---|" * len(METHODS),
-    ]
+    lines = []
     for model in MODELS:
         for aim in AIMS:
             name = error_name(model, aim)
@@ -130,55 +128,47 @@ def errors_table(found: Found, labels: Any) -> str:
                 f"**{shown(row, name)}**" if row.get(name) == best else shown(row, name) for row in rows.values()
             ]
             note = " (absolute error)" if name == "absolute" else ""
-            lines.append(f"| {model} | {WORDS[aim]}{note} | {' | '.join(entries)} |")
-    return "\n".join(lines)
+            lines.append([model, f"{WORDS[aim]}{note}", *entries])
+    return markdown(["model", "metric set", *(f"`{method}`" for method in METHODS)], lines)
 
 
 def surrogate_table(found: Found) -> str:
     """How good the surrogate is, and what its pseudo-labels are, for each set of metrics."""
-    lines = [
-        "| model | method, metric set | accuracy at 100 | at 300 | at 500 | one draw at 500 | pseudo-labels at 100 | "
-        "at 500 | right at 500 |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    accuracies = "accuracy at 100", "at 300", "at 500", "one draw at 500"
+    head = "model", "method, metric set", *accuracies, "pseudo-labels at 100", "at 500", "right at 500"
+    lines = []
     for model in MODELS:
         for method, aim in [*(("altmas", aim) for aim in AIMS), ("bald", "21-metrics")]:
             first, middle, last = (found.row(model, aim, method, n) for n in (100, 300, 500))
             what = f"`altmas`, {WORDS[aim]}" if method == "altmas" else "`bald`"
-            counts = " | ".join(f"{row.get('pseudo') or 0:,.0f}" for row in (first, last))
+            counts = [f"{row.get('pseudo') or 0:,.0f}" for row in (first, last)]
             right = f"{last['pseudo_right']:.3f}" if last.get("pseudo_right") is not None else "–"
-            lines.append(
-                f"| {model} | {what} | {shown(first, 'surrogate')} | {shown(middle, 'surrogate')} "
-                f"| {shown(last, 'surrogate')} | {shown(last, 'single')} | {counts} | {right} |"
-            )
-    return "\n".join(lines)
+            surrogate = [shown(row, "surrogate") for row in (first, middle, last)]
+            lines.append([model, what, *surrogate, shown(last, "single"), *counts, right])
+    return markdown(head, lines)
 
 
 def sizes_table(found: Found) -> str:
     """The rounds of altmas by how many pseudo-labels they rest on."""
-    lines = [
-        "| model | pseudo-labels | share of the rounds | error of the 21 metrics | accuracy of the surrogate | "
-        "pseudo-labels that are right |",
-        "|---|---|---|---|---|---|",
-    ]
+    figures_head = "error of the 21 metrics", "accuracy of the surrogate", "pseudo-labels that are right"
+    lines = []
     for row in found.sizes:
         if row["rounds"]:
             figures = [f"{row[key]:.3f}" for key in ("relative", "surrogate")]
             figures.append("–" if row["pseudo_right"] is None else f"{row['pseudo_right']:.3f}")
             group = f"{row['least']:,} to {row['below'] - 1:,}"
-            lines.append(f"| {row['model']} | {group} | {row['share']:.0%} | {' | '.join(figures)} |")
+            lines.append([row["model"], group, f"{row['share']:.0%}", *figures])
     moved = {row["model"]: row["doubled_or_halved"] for row in found.sizes}
     told = ", ".join(f"{share:.0%} ({model})" for model, share in moved.items())
     last = f"From one round to the next their number more than doubles or halves in {told} of the steps."
-    return "\n".join([*lines, "", last])
+    head = "model", "pseudo-labels", "share of the rounds", *figures_head
+    return "\n".join([markdown(head, lines), "", last])
 
 
 def modes_table(found: Found) -> str:
     """The three ways to read the same rounds, 21 metrics."""
-    lines = [
-        "| model | method | labels | hard, one draw at a time (the paper) | expected counts | mean over the draws |",
-        "|---|---|---|---|---|---|",
-    ]
+    ways = "hard, one draw at a time (the paper)", "expected counts", "mean over the draws"
+    lines = []
     modes = ("hard", "expected", "mean")
     for model in MODELS:
         for n in (100, 300, 500):
@@ -189,14 +179,14 @@ def modes_table(found: Found) -> str:
                     else found.row(model, "21-metrics", name.strip("`"), n, mode)
                     for mode in modes
                 ]
-                lines.append(f"| {model} | {name} | {n} | {' | '.join(shown(row, 'relative') for row in rows)} |")
-    return "\n".join(lines)
+                lines.append([model, name, n, *(shown(row, "relative") for row in rows)])
+    return markdown(["model", "method", "labels", *ways], lines)
 
 
 def ablations_table(found: Found) -> str:
     """One thing changed at a time: errors, accuracies of the surrogate and pseudo-labels."""
     columns = ("error at 100", "error, 100 to 500", "surrogate", "one draw", "pseudo-labels", "of them right")
-    lines = [f"| model | setting | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
+    lines = []
     for model in MODELS:
         for name in ABLATIONS:
             mode = "expected" if name == "preset safe" else "hard"
@@ -204,8 +194,8 @@ def ablations_table(found: Found) -> str:
             row = found.ablation(model, name, OVERALL)
             right = "–" if row.get("pseudo_right") is None else f"{row['pseudo_right']:.3f}"
             entries = [*errors, shown(row, "surrogate"), shown(row, "single"), f"{row.get('pseudo') or 0:,.0f}", right]
-            lines.append(f"| {model} | {name} | {' | '.join(entries)} |")
-    return "\n".join(lines)
+            lines.append([model, name, *entries])
+    return markdown(["model", "setting", *columns], lines)
 
 
 # ---------------------------------------------------------------- claims
@@ -224,10 +214,10 @@ def verdict(better: Row, worse: Row, name: str) -> tuple[str, str]:
 
 def claims_table(found: Found) -> str:
     """What the paper says in words, as comparisons of errors averaged over 100 to 500 labels."""
-    lines = ["| claim of the paper | measured by | figures | verdict |", "|---|---|---|---|"]
+    lines: list[tuple[str, ...]] = []
 
     def line(claim: str, what: str, better: Row, worse: Row, name: str = "relative") -> None:
-        lines.append(f"| {claim} | {what} | {' | '.join(verdict(better, worse, name))} |")
+        lines.append((claim, what, *verdict(better, worse, name)))
 
     def error(model: str, aim: str, method: str) -> Row:
         return found.row(model, aim, method, OVERALL)
@@ -252,12 +242,12 @@ def claims_table(found: Found) -> str:
         _, better = verdict(mine, theirs, error_name(model, aim))
         word = better if worse == "confirmed" else worse
         what = f"{model}, {WORDS[aim]}: accuracy of the surrogate, `altmas` against `bald`"
-        lines.append(f"| The surrogate is worse, yet per-class estimates are better | {what} | {figures} | {word} |")
+        lines.append(("The surrogate is worse, yet per-class estimates are better", what, figures, word))
     lines.append(augmentation_line(found))
-    return "\n".join(lines)
+    return markdown(["claim of the paper", "measured by", "figures", "verdict"], lines)
 
 
-def augmentation_line(found: Found) -> str:
+def augmentation_line(found: Found) -> tuple[str, ...]:
     """How much augmentation adds to the surrogate's accuracy on each model."""
     lifts: dict[str, float] = {}
     for model in MODELS:
@@ -269,7 +259,7 @@ def augmentation_line(found: Found) -> str:
     if word == "refuted" and max(lifts, key=lifts.__getitem__) == "mnist-99":
         word = "confirmed"
     what = "accuracy of the surrogate with augmentation minus without, averaged over 100 to 500 labels"
-    return f"| Augmentation lifts the surrogate most for the best model | {what} | {figures} | {word} |"
+    return "Augmentation lifts the surrogate most for the best model", what, figures, word
 
 
 TABLES: dict[str, Callable[[Found], str]] = {
@@ -287,10 +277,7 @@ TABLES: dict[str, Callable[[Found], str]] = {
 
 def page_with(found: Found, text: str) -> str:
     """The text with its tables made anew."""
-    for name, table in TABLES.items():
-        block = f"<!-- table: {name} -->\n{table(found)}\n<!-- end -->"
-        text = re.sub(rf"<!-- table: {name} -->.*?<!-- end -->", lambda _, b=block: b, text, flags=re.DOTALL)  # type: ignore[misc]
-    return text
+    return with_tables(text, {name: table(found) for name, table in TABLES.items()})
 
 
 def write_page(found: Found) -> None:

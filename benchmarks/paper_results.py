@@ -8,12 +8,10 @@ undefined        share of the estimates that have no value; they are left out of
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,10 +19,10 @@ from numpy.typing import NDArray
 
 from altmas.methods.paper.network import Network
 from altmas.metrics import truth_values
-from benchmarks.paper import ABLATIONS, AIMS, ALL, RESULTS, RUNS, Cell, Grid, metrics_of, read, world
+from benchmarks.paper import ABLATIONS, AIMS, ALL, RUNS, Cell, Grid, metrics_of, read, world
+from benchmarks.store import RESULTS, Row, write_csv
 
 Array = NDArray[Any]
-Row = dict[str, Any]
 
 LEAST = 0.05
 """Metrics smaller than this have no relative error."""
@@ -139,28 +137,6 @@ def _rounded(value: float) -> float | None:
 # ---------------------------------------------------------------- files
 
 
-def write_csv(rows: Iterable[Row], path: Path) -> None:
-    rows = list(rows)
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, keys, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-
-
-def read_csv(path: Path) -> list[Row]:
-    """The rows, numbers as numbers; what is empty is None."""
-    with path.open(encoding="utf-8") as file:
-        return [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
-
-
-def _number(text: str) -> Any:
-    try:
-        return int(text) if text.isdigit() else float(text)
-    except ValueError:
-        return text or None
-
-
 def story(grid: Grid) -> Row:
     """How much of the run there is, what it cost, and on which machine."""
     cells = grid.in_order()
@@ -188,9 +164,9 @@ def write_all(grid: Grid, *, quick: bool = False) -> None:
 
     folder = RUNS if quick else RESULTS
     files = {name: folder / f"paper{name}" for name in (".csv", "_ablations.csv", "_sizes.csv", "_run.json")}
-    write_csv(rows_of(grid.figures), files[".csv"])
-    write_csv(rows_of(grid.ablations), files["_ablations.csv"])
-    write_csv(sizes_of(grid.figures), files["_sizes.csv"])
+    write_csv(files[".csv"], rows_of(grid.figures))
+    write_csv(files["_ablations.csv"], rows_of(grid.ablations))
+    write_csv(files["_sizes.csv"], sizes_of(grid.figures))
     files["_run.json"].write_text(json.dumps(story(grid), indent=1) + "\n", encoding="utf-8")
     found = paper_page.Found.read(*files.values())
     paper_page.draw_errors(found, folder / "paper_error.png")

@@ -32,7 +32,7 @@ from altmas.methods.related.strata import root_frequency, stratified_variance  #
 from altmas.metrics import metric_set  # noqa: E402
 from altmas.pool import Pool  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
-from benchmarks.label_value import RESULTS, write  # noqa: E402
+from benchmarks.store import RESULTS, read_csv, write_csv  # noqa: E402
 
 Array = NDArray[Any]
 
@@ -408,13 +408,11 @@ def compare(one: Comparison, w: World) -> dict[str, Any]:
 
 
 def main() -> None:
-    import csv
     import warnings
 
     warnings.simplefilter("ignore")
     path = RESULTS / "reference.csv"
-    known = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
-    kept: dict[tuple[str, str], dict[str, Any]] = {(row["package"], row["what"]): row for row in known}
+    kept: dict[tuple[str, str], dict[str, Any]] = {(row["package"], row["what"]): row for row in read_csv(path)}
     sizes = world(n_points=10_000, labels=400, draws=50, believed=1000, n_classes=3)
     for one in COMPARISONS:
         if not one.version:
@@ -423,7 +421,7 @@ def main() -> None:
         kept[one.package, one.what] = row = compare(one, sizes)
         print(" | ".join(f"{value}" for value in row.values()))
     order = [(one.package, one.what) for one in COMPARISONS]
-    write([kept[key] for key in order if key in kept], path)
+    write_csv(path, [kept[key] for key in order if key in kept])
 
 
 if __name__ == "__main__":

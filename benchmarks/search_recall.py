@@ -9,10 +9,8 @@ Needs `buscarpy` (the dependency group `reference`). Runs that are done are kept
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -21,9 +19,8 @@ from sklearn.linear_model import LogisticRegression
 from altmas.guarantee import OPEN, Ratio, Stage, horizons, log_capital, terms
 from altmas.types import Array
 from benchmarks.data import DataMissing, cache_folder, data_folder
-from benchmarks.label_value import write
+from benchmarks.store import RESULTS, Runs, write_csv
 
-RESULTS: Final = Path(__file__).parent / "results"
 TOPICS: Final = ("CD007394", "CD009372")
 TARGETS: Final = (0.8, 0.95)
 ERROR: Final = 0.05
@@ -205,18 +202,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Recall certificates for a search.")
     parser.add_argument("--runs", type=int, default=25, help="for each review")
     given = parser.parse_args()
-    folder = cache_folder() / "search_recall"
-    folder.mkdir(parents=True, exist_ok=True)
+    runs = Runs(cache_folder() / "search_recall.jsonl", "topic", "seed")
     searches = [read(topic) for topic in range(len(TOPICS))]
+    done = {runs.key_of(run): run["rows"] for run in runs.read()}
     found: list[list[dict[str, Any]]] = [[] for _ in TOPICS]
     for seed in range(given.runs):
         for topic, search in enumerate(searches):
-            path = folder / f"{TOPICS[topic]}.{seed}.json"
-            if not path.exists():
-                path.write_text(json.dumps(one_run(search, topic, seed)), encoding="utf-8")
-            found[topic] += json.loads(path.read_text(encoding="utf-8"))
+            key = TOPICS[topic], seed
+            if key not in done:
+                done[key] = one_run(search, topic, seed)
+                runs.add({"topic": key[0], "seed": seed, "rows": done[key]})
+            found[topic] += done[key]
         rows = [row for topic, search in enumerate(searches) for row in summary(topic, search, found[topic])]
-        write(rows, RESULTS / "search_recall.csv")
+        write_csv(RESULTS / "search_recall.csv", rows)
         print(f"{seed + 1} of {given.runs} runs", flush=True)
 
 

@@ -10,7 +10,6 @@ the clock. Prints a table and writes benchmarks/results/speed.csv.
 """
 
 import argparse
-import csv
 import json
 import os
 import resource
@@ -18,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,10 +32,11 @@ from altmas.methods.paper.surrogates.mc_dropout import DropoutDraws, DropoutNetw
 from altmas.metrics import metric_set
 from altmas.pool import Pool
 from altmas.pool.features import Features
+from benchmarks import store
 
 COLUMNS, CLASSES, LABELS, REPEATS, ROUNDS = 784, 10, 200, 3, 20
 MEDIAN = f"whole round, median of {ROUNDS}"
-RESULTS = Path(__file__).parent / "results" / "speed.csv"
+RESULTS = store.RESULTS / "speed.csv"
 STAGES = ("agree net", "surrogate fit", "bare products", "posterior pass", "scoring", "whole round", "first round")
 LIMITS = {
     "posterior pass / bare products": 2.5,
@@ -217,11 +216,11 @@ def main() -> None:
     for what, size, value, limit in lines:
         verdict = "" if limit is None else f"   limit {limit:g}: {'held' if value <= limit else 'BROKEN'}"
         print(f"{what:<38}{size:>9}{value:>12.3f}{verdict}")
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["what", "points", "value", "limit"])
-        writer.writerows([what, size, f"{value:.4g}", limit or ""] for what, size, value, limit in lines)
+    rows = (
+        {"what": what, "points": size, "value": f"{value:.4g}", "limit": limit or ""}
+        for what, size, value, limit in lines
+    )
+    store.write_csv(RESULTS, rows)
     sys.exit(any(limit is not None and value > limit for *_, value, limit in lines))
 
 

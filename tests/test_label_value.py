@@ -5,7 +5,7 @@ import pytest
 
 import altmas
 from benchmarks import label_value
-from benchmarks.label_value import Cell, read_runs, run_cells, value_of
+from benchmarks.label_value import Cell, run_cells, value_of
 from benchmarks.learnable_limit import learnable_limit, limit_of
 
 
@@ -40,9 +40,9 @@ def test_runs_are_kept_line_by_line_and_continued(tmp_path, monkeypatch):
     assert run_cells([cell], 0, 2) == 2
     with cell.path.open("a") as file:
         file.write('{"repeat": 2, "100"')  # killed while writing
-    assert [run["repeat"] for run in read_runs(cell)] == [0, 1]
-    assert run_cells([cell], 0, 3) == 1 and len(read_runs(cell)) == 3
-    assert set(read_runs(cell)[0]) == {"repeat", "100", "200", "400", "seconds"}
+    assert [run["repeat"] for run in cell.runs.read()] == [0, 1]
+    assert run_cells([cell], 0, 3) == 1 and len(cell.runs.read()) == 3
+    assert set(cell.runs.read()[0]) == {"repeat", "100", "200", "400", "seconds"}
 
 
 def test_the_limit_is_one_where_nothing_can_be_learned_and_large_where_everything_can():

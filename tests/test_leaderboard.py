@@ -10,7 +10,7 @@ from altmas.methods import METHODS, method_named
 from benchmarks import leaderboard, leaderboard_page
 from benchmarks.data import NamedPool
 from benchmarks.leaderboard import EVERY, Cell, asks, can, cells, repeats_of, rows_of, run_all, run_cell
-from benchmarks.leaderboard_page import compared, summary, with_interval, with_table
+from benchmarks.leaderboard_page import compared, summary, with_interval
 
 
 def named(name: str, *, features: bool, scores: bool, classes: int = 3) -> NamedPool:
@@ -220,8 +220,3 @@ def test_too_few_runs_give_no_best():
     assert compared({"assured": np.ones(40), "ppi": np.ones(5)}) is None
     assert compared({"assured": np.ones(5), "ppi": np.ones(40)}) is None
     assert set(with_interval({"trust": np.ones(3), "ppi": np.ones(3), "assured": np.ones(3)})) == {"ppi", "assured"}
-
-
-def test_tables_are_replaced_between_their_marks():
-    text = "a\n<!-- table: one -->\nold\n<!-- end -->\nb\n<!-- table: two -->\nkept\n<!-- end -->\n"
-    assert with_table(text, "one", r"new \1").splitlines()[2] == r"new \1" and "kept" in with_table(text, "one", "new")

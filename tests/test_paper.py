@@ -12,7 +12,8 @@ from altmas.pool import Pool
 from benchmarks import paper, paper_page, paper_results
 from benchmarks.paper import ABLATIONS, ALL, Cell, Grid, ablation_cells, cells, grid_of, parsed, read, run_all
 from benchmarks.paper_page import Found, draw_errors, draw_surrogates, page_with, verdict
-from benchmarks.paper_results import OVERALL, errors, read_csv, rows_of, sizes_of, story, write_csv
+from benchmarks.paper_results import OVERALL, errors, rows_of, sizes_of, story
+from benchmarks.store import RESULTS, read_numbers, write_csv
 
 N = 240
 
@@ -160,9 +161,9 @@ def found(small, tmp_path):
 
     def reading(upto):
         run_all(grid.in_order()[:upto], 1)
-        write_csv(rows_of(grid.figures), tmp_path / "rows.csv")
-        write_csv(rows_of(grid.ablations), tmp_path / "ablations.csv")
-        write_csv(sizes_of(grid.figures), tmp_path / "sizes.csv")
+        write_csv(tmp_path / "rows.csv", rows_of(grid.figures))
+        write_csv(tmp_path / "ablations.csv", rows_of(grid.ablations))
+        write_csv(tmp_path / "sizes.csv", sizes_of(grid.figures))
         (tmp_path / "run.json").write_text(json.dumps(story(grid)))
         return Found.read(*(tmp_path / name for name in ("rows.csv", "ablations.csv", "sizes.csv", "run.json")))
 
@@ -221,8 +222,8 @@ def test_the_tables_of_the_page_are_those_of_the_committed_results():
 
 
 def test_the_committed_results_are_those_of_the_grid():
-    grid, rows = grid_of(parsed([])), read_csv(paper.RESULTS / "paper.csv")
-    told = json.loads((paper.RESULTS / "paper_run.json").read_text())
+    grid, rows = grid_of(parsed([])), read_numbers(RESULTS / "paper.csv")
+    told = json.loads((RESULTS / "paper_run.json").read_text())
     assert told["cells"] == len(grid.in_order())
     known = {(cell.model, cell.method) for cell in grid.figures}
     assert {(row["model"], row["method"]) for row in rows} <= known

@@ -18,7 +18,6 @@ A run that was interrupted goes on where it stopped.
 """
 
 import argparse
-import csv
 import json
 import os
 import random
@@ -28,19 +27,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 import altmas
 from altmas.session.answers import Answer
+from benchmarks import store
 
 POINTS, BATCH, BLOCK = 20_000, 3, 10
 CLASSES = ("cat", "dog", "owl")
 ROOT = Path(__file__).parent.parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "kill9.csv"
-RUNS = ROOT / "benchmarks" / "results" / "runs" / "kill9"
+RESULTS = store.RESULTS / "kill9.csv"
+RUNS = store.RUNS / "kill9"
 
 
 @dataclass(frozen=True)
@@ -294,25 +294,16 @@ def main() -> None:
         starter(options.starter)
         return
     options.folder.mkdir(parents=True, exist_ok=True)
-    rows = options.folder / "kills.jsonl"
-    found = [Kill(**json.loads(line)) for line in rows.read_text().splitlines()] if rows.exists() else []
+    runs = store.Runs(options.folder / "kills.jsonl", "kill")
+    found = [Kill(**run) for run in runs.read()]
     for kill in kills(options.folder, options.kills, options.longest, first=len(found)):
         found.append(kill)
-        with rows.open("a") as file:
-            file.write(json.dumps(asdict(kill)) + "\n")
+        runs.add(asdict(kill))
         print(f"\rkill {kill.kill + 1}", end="", file=sys.stderr, flush=True)
-    _write(options.out, found)
+    store.write_csv(options.out, ({**asdict(kill), "after_ms": round(kill.after_ms, 1)} for kill in found))
     for work in WORK:
         print(_summary(work, [kill for kill in found if kill.work == work]))
     sys.exit(not all(kill.harmless for kill in found))
-
-
-def _write(path: Path, found: list[Kill]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [one.name for one in fields(Kill)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({**asdict(kill), "after_ms": round(kill.after_ms, 1)} for kill in found)
 
 
 def _summary(work: str, found: list[Kill]) -> str:

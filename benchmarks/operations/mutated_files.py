@@ -36,8 +36,10 @@ from typing import Any
 import numpy as np
 
 import altmas
+from benchmarks import store
+from benchmarks.store import Row, Runs, write_csv
 
-RESULTS = Path(__file__).parent.parent / "results" / "mutated_files.csv"
+RESULTS = store.RESULTS / "mutated_files.csv"
 OUTCOMES = ("refused", "read", "traceback", "changed", "hang", "crash")
 N, CLASSES = 40, ("cat", "dog", "owl")
 STRANGE = (
@@ -544,28 +546,26 @@ class Worker:
             self.process = None
 
 
-def judged(numbers: Iterator[int], store: Path, patience: float) -> None:
+def judged(numbers: Iterator[int], runs: Runs, patience: float) -> None:
     """Judge the files with these numbers that the store does not have yet, and add them."""
-    known = {row[0] for row in stored(store)}
+    known = runs.done()
     worker = Worker(patience)
     try:
-        with store.open("a", encoding="utf-8") as file:
-            for number in numbers:
-                if number not in known:
-                    file.write(json.dumps(worker.judge(number)) + "\n")
-                    file.flush()
+        for number in numbers:
+            if number not in known:
+                runs.add(dict(zip(("file", "format", "outcome", "said"), worker.judge(number), strict=True)))
     finally:
         worker.stop()
 
 
-def stored(store: Path) -> list[Any]:
-    lines = store.read_text("utf-8").split("\n") if store.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("]")]
+def runs_in(path: Path) -> Runs:
+    """The files that were judged, told apart by their number."""
+    return Runs(path, "file")
 
 
-def summary(rows: list[Any]) -> list[dict[str, Any]]:
+def summary(rows: list[Row]) -> list[Row]:
     """Counts of every outcome, for each format and in all."""
-    counts = Counter((row[1], row[2]) for row in rows)
+    counts = Counter((row["format"], row["outcome"]) for row in rows)
     found = []
     for name in FORMATS:
         own = {outcome: counts[name, outcome] for outcome in OUTCOMES}
@@ -585,12 +585,9 @@ def main() -> None:
     if given.worker:
         work()
         return
-    judged(iter(range(given.first, given.first + given.files)), given.store, given.patience)
-    rows = summary(stored(given.store))
-    with given.results.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    judged(iter(range(given.first, given.first + given.files)), runs_in(given.store), given.patience)
+    rows = summary(runs_in(given.store).read())
+    write_csv(given.results, rows)
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()))
     if any(rows[-1][key] for key in OUTCOMES[2:]):

@@ -15,7 +15,6 @@ A run that was interrupted goes on where it stopped.
 """
 
 import argparse
-import csv
 import json
 import random
 import select
@@ -29,7 +28,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +39,12 @@ from altmas.doctor import examine_session
 from altmas.errors import AltmasError
 from altmas.session.arrays import pack
 from altmas.session.session_file import schema
+from benchmarks import store
 from benchmarks.operations.crafted_sessions import Row, rewritten, with_sql
 
 ROOT = Path(__file__).parent.parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "mutated_sessions.csv"
-RUNS = ROOT / "benchmarks" / "results" / "runs" / "mutated_sessions.jsonl"
+RESULTS = store.RESULTS / "mutated_sessions.csv"
+RUNS = store.RUNS / "mutated_sessions.jsonl"
 PATIENCE = 60.0
 """Seconds after which a file is said to hang."""
 
@@ -438,20 +438,13 @@ def main() -> None:
     if options.worker:
         work()
         return
-    options.run.parent.mkdir(parents=True, exist_ok=True)
-    found = []
-    if options.run.exists():
-        found = [Outcome(**json.loads(line)) for line in options.run.read_text().splitlines()]
+    runs = store.Runs(options.run, "file")
+    found = [Outcome(**run) for run in runs.read()]
     for outcome in outcomes(options.files, first=len(found)):
         found.append(outcome)
-        with options.run.open("a") as file:
-            file.write(json.dumps(asdict(outcome)) + "\n")
+        runs.add(asdict(outcome))
         print(f"\rfile {outcome.file + 1}", end="", file=sys.stderr, flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", newline="") as table:
-        writer = csv.DictWriter(table, [one.name for one in fields(Outcome)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(outcome) for outcome in found)
+    store.write_csv(options.out, map(asdict, found))
     for change in CHANGES:
         print(change, dict(Counter(one.outcome for one in found if one.change == change)))
     faults = [one for one in found if one.fault]

@@ -1,0 +1,110 @@
+"""Where benchmarks keep what they found: finished runs as JSON Lines, tables as CSV.
+
+Runs lie under benchmarks/results/runs, which is not committed; tables lie in benchmarks/results and are. A benchmark
+adds a run when it is finished and asks for what is done before it starts, so that one that was interrupted goes on
+where it stopped.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+RESULTS: Final = Path(__file__).parent / "results"
+RUNS: Final = RESULTS / "runs"
+
+Row = dict[str, Any]
+
+
+class Runs:
+    """Finished runs in one .jsonl file, a line each.
+
+    key  the entries of a run that tell it from the others in the file, such as its seed
+    """
+
+    def __init__(self, path: Path, *key: str) -> None:
+        self.path, self.key = path, key
+
+    def read(self) -> list[Row]:
+        """The finished runs, in the order in which they were added; a line cut short by a crash is left out."""
+        if not self.path.exists():
+            return []
+        return [json.loads(line) for line in self.path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+    def done(self) -> set[Any]:
+        """The keys of the finished runs: values if the key is one entry, else tuples."""
+        return {self.key_of(run) for run in self.read()}
+
+    def key_of(self, run: Mapping[str, Any]) -> Any:
+        """What tells this run from the others."""
+        values = tuple(run[name] for name in self.key)
+        return values[0] if len(values) == 1 else values
+
+    def add(self, *runs: Mapping[str, Any]) -> None:
+        """Append finished runs in one write, so that processes that share the file do not mix their lines."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._drop_cut_line()
+        with self.path.open("ab", buffering=0) as file:
+            file.write(_lines(runs))
+
+    def write(self, runs: Iterable[Mapping[str, Any]]) -> None:
+        """The file with these runs alone: either all of them or, after an interruption, what was there before."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.path.with_suffix(f".{os.getpid()}")
+        unfinished.write_bytes(_lines(runs))
+        unfinished.replace(self.path)
+
+    def _drop_cut_line(self) -> None:
+        """Cut off what follows the last line break: a run whose writing a crash interrupted."""
+        if self.path.exists() and not (content := self.path.read_bytes()).endswith(b"\n"):
+            with self.path.open("r+b") as file:
+                file.truncate(content.rfind(b"\n") + 1)
+
+
+def _lines(runs: Iterable[Mapping[str, Any]]) -> bytes:
+    return "".join(json.dumps(run) + "\n" for run in runs).encode()
+
+
+# ---------------------------------------------------------------- tables
+
+
+def write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """The rows as CSV; columns in the order in which the rows first name them, empty where a row has none."""
+    kept = list(rows)
+    columns = list(dict.fromkeys(name for row in kept for name in row))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, columns, lineterminator="\n")
+        table.writeheader()
+        table.writerows(kept)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a table as text; none if it does not exist."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def read_numbers(path: Path) -> list[Row]:
+    """The rows of a table, numbers as numbers (whole ones as int); None where a field is empty."""
+    return [{name: _number(text) for name, text in row.items()} for row in read_csv(path)]
+
+
+def _number(text: str) -> Any:
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        return text or None
+
+
+def keep_csv(path: Path, rows: Iterable[Mapping[str, Any]], *key: str) -> None:
+    """Put rows into a table in place of those with the same key; the others stay, before them."""
+    new = list(rows)
+    made = {tuple(str(row[name]) for name in key) for row in new}
+    write_csv(path, [*(row for row in read_csv(path) if tuple(row[name] for name in key) not in made), *new])

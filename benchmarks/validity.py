@@ -10,8 +10,6 @@ chosen.
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +29,11 @@ from altmas.methods import METHODS, Method, Task  # noqa: E402
 from altmas.metrics import metric_set, truth_values  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.types import Array  # noqa: E402
+from benchmarks.store import RESULTS, RUNS, Runs, read_csv, write_csv  # noqa: E402
+from benchmarks.tables import DOCS, markdown  # noqa: E402
 
-RESULTS = Path(__file__).parent / "results"
-RUNS = RESULTS / "runs"
 TABLE = RESULTS / "validity.csv"
-PAGE = Path(__file__).parent.parent / "docs" / "validity.md"
+PAGE = DOCS / "validity.md"
 STEP = 10
 """Labels told between two looks at the waiting points."""
 
@@ -236,12 +234,10 @@ class Cell:
         name = f"validity.{self.case}.{self.telling}.{self.method}.jsonl"
         return RUNS / name.replace(" ", "_").replace(",", "")
 
-    def runs(self) -> list[dict[str, Any]]:
-        """The finished runs; a line cut short by a crash is not read."""
-        if not self.path.exists():
-            return []
-        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+    @property
+    def runs(self) -> Runs:
+        """Its finished runs, told apart by their seed."""
+        return Runs(self.path, "seed")
 
 
 def cells(cases: Sequence[str], methods: Sequence[str]) -> Iterator[Cell]:
@@ -272,11 +268,10 @@ def run(cell: Cell, seeds: Sequence[int]) -> list[dict[str, Any]]:
 
 def run_all(wanted: Sequence[Cell], runs: int, n_jobs: int, per_job: int = 10) -> None:
     """Every missing run, in parallel processes; all cells grow together."""
-    RUNS.mkdir(parents=True, exist_ok=True)
     jobs = []
     for start in range(0, runs, per_job):
         for cell in wanted:
-            done = {line["seed"] for line in cell.runs()}
+            done = cell.runs.done()
             seeds = [seed for seed in range(start, min(start + per_job, runs)) if seed not in done]
             if seeds:
                 jobs.append((cell, seeds))
@@ -287,8 +282,7 @@ def run_all(wanted: Sequence[Cell], runs: int, n_jobs: int, per_job: int = 10) -
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)
     with progress_bar("validity", len(jobs)) as bar:
         for cell, lines in parallel(joblib.delayed(one)(*job) for job in jobs):
-            with cell.path.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(line) + "\n" for line in lines)
+            cell.runs.add(*lines)
             bar.advance(1)
 
 
@@ -297,7 +291,7 @@ def run_all(wanted: Sequence[Cell], runs: int, n_jobs: int, per_job: int = 10) -
 
 def rows_of(cell: Cell) -> Iterator[dict[str, Any]]:
     """One row for each metric and number of labels."""
-    runs = cell.runs()
+    runs = cell.runs.read()
     if not runs:
         return
     case = CASES[cell.case]
@@ -336,8 +330,7 @@ def summary(found: Array, truth: float) -> dict[str, Any]:
 
 def read_table() -> list[dict[str, str]]:
     """The rows of the committed table."""
-    with TABLE.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return read_csv(TABLE)
 
 
 def page_of(rows: Sequence[dict[str, str]]) -> str:
@@ -348,18 +341,24 @@ def page_of(rows: Sequence[dict[str, str]]) -> str:
         for row in rows
         if row["method"] == "tradition" and row["coverage"]
     }
-    lines = [
-        "| pool | answers | metric (truth) | labels | runs | bias / RMSE | coverage | half-width | random: both |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = (
+        "pool",
+        "answers",
+        "metric (truth)",
+        "labels",
+        "runs",
+        "bias / RMSE",
+        "coverage",
+        "half-width",
+        "random: both",
+    )
+    lines = []
     for row in mine:
         other = random.get((row["pool"], row["metric"], row["labels"]))
         beside = f"{float(other['coverage']):.2f}, {float(other['half_width']):.3f}" if other else "–"
-        lines.append(
-            f"| {row['pool']} | {row['telling']} | {row['metric']} ({float(row['truth']):.4g}) | {row['labels']} | "
-            f"{row['runs']} | {float(row['bias']):+.2f} | {float(row['coverage']):.2f} | "
-            f"{float(row['half_width']):.3f} | {beside} |"
-        )
+        metric = f"{row['metric']} ({float(row['truth']):.4g})"
+        figures = f"{float(row['bias']):+.2f}", f"{float(row['coverage']):.2f}", f"{float(row['half_width']):.3f}"
+        lines.append([row["pool"], row["telling"], metric, row["labels"], row["runs"], *figures, beside])
     weights = np.array([float(row["runs"]) for row in mine])
     coverage = np.array([float(row["coverage"]) for row in mine])
     short = [row for row in mine if _below(float(row["coverage"]), int(row["runs"]))]
@@ -370,7 +369,7 @@ def page_of(rows: Sequence[dict[str, str]]) -> str:
         names="; ".join(f"{row['pool']} at {row['labels']}: {float(row['coverage']):.2f}" for row in short) or "none",
         fewest=int(weights.min()),
         most=int(weights.max()),
-        table="\n".join(lines),
+        table=markdown(head, lines),
     )
 
 
@@ -418,10 +417,7 @@ def main() -> None:
     if not given.summary:
         run_all(wanted, given.runs, given.jobs)
     rows = [row for cell in cells(list(CASES), ["assured", "tradition"]) for row in rows_of(cell)]
-    with TABLE.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
+    write_csv(TABLE, rows)
     PAGE.write_text(page_of(read_table()), encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import altmas
-from altmas.session.log import Ledger
+from altmas.session.log import State
 from session_world import NAMES, create, pool
 
 POOL = pool(12)
@@ -103,7 +103,7 @@ class Replay(RuleBasedStateMachine):
     @invariant()
     def live_state_is_the_replay(self):
         events = self.session._journal.store.events()
-        replayed, live = Ledger(POOL), self.session._journal.read()
+        replayed, live = State(POOL), self.session._journal.read()
         replayed.feed(events)
         assert replayed.history().key == live.history().key
         assert replayed.history().skipped == live.history().skipped

@@ -79,7 +79,7 @@ def test_what_a_refused_write_did_is_undone_and_the_others_stand(tmp_path: Path)
     with create(tmp_path / "s.altmas") as session:
         journal = session._journal
 
-        def lease_and_fail(ledger: object) -> Any:
+        def lease_and_fail(state: object) -> Any:
             journal.store.lease(["p5"], "eve", 9e12)
             raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""Journal: a store and the ledger replayed from it, kept in step across threads and processes.
+"""Journal: a store and the state replayed from it, kept in step across threads and processes.
 
 Threads that want to write at the same time share a transaction: whoever gets the lock first commits for all who
 wait for it. Each call returns when its own events are on disk, so ten waiting votes cost one sync, not ten.
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from altmas.errors import StoreFailure
 from altmas.pool import Pool
-from altmas.session.log import Ledger
+from altmas.session.log import State
 from altmas.session.store import Entry, Event, LabelStore
 
-Compose = Callable[[Ledger], Iterable[Entry]]
+Compose = Callable[[State], Iterable[Entry]]
 
 
 @dataclass
@@ -34,28 +34,28 @@ class Waiting:
 
 
 class Journal:
-    """What was written and what it amounts to. Hold `lock` while looking at the ledger."""
+    """What was written and what it amounts to. Hold `lock` while looking at the state."""
 
     def __init__(self, store: LabelStore, pool: Pool, events: Iterable[Event]) -> None:
         self.store, self.lock = store, store.lock
         self._pool = pool
-        self._ledger = Ledger(pool, store.path or "the session")
-        self._ledger.feed(events)
+        self._state = State(pool, store.path or "the session")
+        self._state.feed(events)
         self._waiting: deque[Waiting] = deque()
-        self._committed: int | None = None  # seq up to which the ledger has to be replayed: it ran ahead of the file
+        self._committed: int | None = None  # seq up to which the state has to be replayed: it ran ahead of the file
 
-    def read(self) -> Ledger:
-        """The ledger, with everything that other processes have written meanwhile."""
+    def read(self) -> State:
+        """The state, with everything that other processes have written meanwhile."""
         with self.lock:
             if self._committed is not None:
-                replayed = Ledger(self._pool, self._ledger.where)
+                replayed = State(self._pool, self._state.where)
                 replayed.feed(event for event in self.store.events() if event.seq <= self._committed)
-                self._ledger, self._committed = replayed, None
-            self._ledger.feed(self.store.events(self._ledger.seq))
-            return self._ledger
+                self._state, self._committed = replayed, None
+            self._state.feed(self.store.events(self._state.seq))
+            return self._state
 
     def write(self, compose: Compose) -> list[Event]:
-        """Append what `compose` makes of the newest ledger: on disk as a whole when this returns, or not at all."""
+        """Append what `compose` makes of the newest state: on disk as a whole when this returns, or not at all."""
         (events,) = self.write_each(compose)
         return events
 
@@ -98,10 +98,10 @@ class Journal:
         """One write inside the transaction; what `compose` itself refuses is its own affair."""
         try:
             with self.store.savepoint():
-                one.events = self.store.append(one.compose(self._ledger))
+                one.events = self.store.append(one.compose(self._state))
         except (StoreFailure, sqlite3.Error):
             raise
         except Exception as refusal:
             one.error = refusal
         else:
-            self._ledger.feed(one.events)
+            self._state.feed(one.events)

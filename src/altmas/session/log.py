@@ -1,4 +1,4 @@
-"""Ledger: the state of a session as the replay of its events.
+"""State: what a session knows, as the replay of its events.
 
 A point may have one standing vote from each annotator (nobody named is an annotator too). Its label is
   the last adjudication, if there is one; else
@@ -34,7 +34,7 @@ class Vote:
     seq: int
 
 
-class Ledger:
+class State:
     """Everything that the events so far say; fed one event at a time."""
 
     def __init__(self, pool: Pool, where: object = "the session") -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from altmas.errors import VoteConflict
 from altmas.metrics import kappa, margins, table_of
 from altmas.pool import Name
-from altmas.session.log import Ledger, Vote
+from altmas.session.log import State, Vote
 from altmas.session.store import Entry, Event
 
 
@@ -48,83 +48,81 @@ def wants_two(id: Name, seed: int, share: float) -> bool:
     return int.from_bytes(digest[:8]) / 2**64 < share
 
 
-def repeated(ledger: Ledger, row: int, entry: Entry) -> Event | None:
+def repeated(state: State, row: int, entry: Entry) -> Event | None:
     """The annotator's standing vote on a point if the entry says the same again."""
-    standing = ledger.vote_event(row, entry.annotator)
+    standing = state.vote_event(row, entry.annotator)
     if standing is None or (standing.kind, standing.label) != (entry.kind, entry.label):
         return None
     return standing if standing.body.get("reason") == entry.body.get("reason") else None
 
 
-def check_turn(
-    ledger: Ledger, row: int, name: str | None, *, holder: str | None, revises: int | None, two: bool
-) -> None:
+def check_turn(state: State, row: int, name: str | None, *, holder: str | None, revises: int | None, two: bool) -> None:
     """VoteConflict if the annotator may not vote on this point now.
 
     holder   who has the lease, if anybody
     revises  seq of the annotator's vote that this one replaces
     two      whether the point is one that two annotators label
     """
-    own = ledger.vote_event(row, name)
+    own = state.vote_event(row, name)
     if own is not None:
         if own.seq != revises:
             raise VoteConflict("you voted on this item already (in another tab?) and that stands; nothing was recorded")
         return
     if holder is not None and holder != name:
         raise VoteConflict("your time on this item ran out and it went to somebody else; nothing was recorded")
-    if len(ledger.votes(row)) >= 1 + two:
+    if len(state.votes(row)) >= 1 + two:
         raise VoteConflict("your time on this item ran out and somebody else labelled it; nothing was recorded")
 
 
-def class_votes(ledger: Ledger) -> Iterable[tuple[int, list[Vote]]]:
+def class_votes(state: State) -> Iterable[tuple[int, list[Vote]]]:
     """(row, its votes for a class) of every point that at least two annotators labelled."""
-    for row in ledger.voted():
-        votes = [vote for vote in ledger.votes(row) if vote.code is not None]
+    for row in state.voted():
+        votes = [vote for vote in state.votes(row) if vote.code is not None]
         if len(votes) > 1:
             yield row, votes
 
 
-def agreement(ledger: Ledger) -> Agreement:
+def agreement(state: State) -> Agreement:
     """Agreement over all pairs of votes on one point; with two annotators this is Cohen's kappa."""
     points, pairs = 0, []
-    for _, votes in class_votes(ledger):
+    for _, votes in class_votes(state):
         points += 1
         by_name = sorted(votes, key=lambda vote: vote.annotator or "")
         pairs += [(one.code, other.code) for one, other in combinations(by_name, 2)]
     if not pairs:
         return Agreement(0, math.nan, math.nan)
     one, other = np.array(pairs, np.int64).T
-    table = table_of(one, other, len(ledger.pool.classes))
+    table = table_of(one, other, len(state.pool.classes))
     return Agreement(points, float(np.mean(one == other)), float(kappa(*margins(table))))
 
 
-def disagreements(ledger: Ledger) -> list[Disagreement]:
+def disagreements(state: State) -> list[Disagreement]:
     """Points whose votes differ and that were not adjudicated, in the order first voted on."""
     found = []
-    for row, votes in class_votes(ledger):
-        if len({vote.code for vote in votes}) > 1 and ledger.ruling(row) is None:
-            pool = ledger.pool
+    for row, votes in class_votes(state):
+        if len({vote.code for vote in votes}) > 1 and state.ruling(row) is None:
+            pool = state.pool
             named = {vote.annotator or "": pool.classes[vote.code] for vote in votes if vote.code is not None}
             item = None if pool.items is None else pool.items[row]
             found.append(Disagreement(pool.ids[row], row, item, named))
     return found
 
 
-def unsure(ledger: Ledger) -> list[Disagreement]:
+def unsure(state: State) -> list[Disagreement]:
     """Points without a label on which somebody was unsure, in the order first voted on."""
-    pool, found = ledger.pool, []
-    for row in ledger.skipped:
-        votes = ledger.votes(row)
+    pool, found = state.pool, []
+    for row in state.skipped:
+        votes = state.votes(row)
         if any(vote.kind == "unsure" for vote in votes):
             said = {vote.annotator or "": f"{vote.kind}: {vote.reason}".rstrip(": ") for vote in votes}
             found.append(Disagreement(pool.ids[row], row, None if pool.items is None else pool.items[row], said))
     return found
 
 
-def second_opinions(ledger: Ledger, seed: int, share: float) -> dict[int, str | None]:
+def second_opinions(state: State, seed: int, share: float) -> dict[int, str | None]:
     """{row: who voted} of drawn points that wait for a second annotator, in drawing order."""
     if share <= 0:
         return {}
-    ids, place = ledger.pool.ids, ledger.drawn
-    rows = [row for row in ledger.alone if row in place and wants_two(ids[row], seed, share)]
-    return {row: ledger.alone[row] for row in sorted(rows, key=place.__getitem__)}
+    ids, place = state.pool.ids, state.drawn
+    rows = [row for row in state.alone if row in place and wants_two(ids[row], seed, share)]
+    return {row: state.alone[row] for row in sorted(rows, key=place.__getitem__)}

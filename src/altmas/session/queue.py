@@ -13,7 +13,7 @@ import numpy as np
 from altmas.errors import MethodError, UnknownPoint
 from altmas.history import Batch, History
 from altmas.session.journal import Compose, Journal
-from altmas.session.log import Ledger, draw_entry
+from altmas.session.log import State, draw_entry
 from altmas.session.opinions import second_opinions
 from altmas.session.plan import Plan
 from altmas.session.plan_json import at_work
@@ -65,20 +65,20 @@ class ReadyQueue:
         """How many labels there may be in all."""
         return len(self.task.pool) if self.plan.budget is None else self.plan.budget
 
-    def _room(self, ledger: Ledger) -> int:
+    def _room(self, state: State) -> int:
         """How many points may be drawn beside those that wait."""
-        return max(0, self.budget() - len(ledger.labels) - len(ledger.waiting))
+        return max(0, self.budget() - len(state.labels) - len(state.waiting))
 
     def _ready(self, n: int, name: str | None) -> list[int]:
         """Up to n rows that this annotator can be shown now: those held already, second opinions, drawn ones."""
         with self.journal.lock:
-            ledger, holders = self.journal.read(), self.holders()
+            state, holders = self.journal.read(), self.holders()
             held = {row for row, holder in holders.items() if holder == name}
             elsewhere = holders.keys() - held
-            allowed = max(0, self.budget() - len(ledger.labels) - len(elsewhere & ledger.waiting))
-            rows = _held_first([row for row in ledger.outstanding() if row not in elsewhere], held, allowed)
+            allowed = max(0, self.budget() - len(state.labels) - len(elsewhere & state.waiting))
+            rows = _held_first([row for row in state.outstanding() if row not in elsewhere], held, allowed)
             if name is not None:  # somebody unknown could be the first voter
-                voters = second_opinions(ledger, self.plan.seed, self.plan.double_share)
+                voters = second_opinions(state, self.plan.seed, self.plan.double_share)
                 rows = [row for row, voter in voters.items() if voter != name and row not in elsewhere] + rows
             return _held_first(rows, held, n)
 
@@ -98,7 +98,7 @@ class ReadyQueue:
         """What leases up to n ready rows to an annotator, to be written; then the list holds them."""
         rows: list[int] = []
 
-        def compose(ledger: Ledger) -> list[Entry]:
+        def compose(state: State) -> list[Entry]:
             rows[:] = self._ready(n, name)
             if not self._holds(rows, name, lease):
                 self.journal.store.lease([str(self._id_of[row]) for row in rows], name, time.time() + lease)
@@ -117,8 +117,8 @@ class ReadyQueue:
         with self._thinking:
             while True:
                 with self.journal.lock:
-                    ledger = self.journal.read()
-                    seen, history, count = ledger.seq, ledger.history(), min(n, self._room(ledger))
+                    state = self.journal.read()
+                    seen, history, count = state.seq, state.history(), min(n, self._room(state))
                 if count <= 0 or not history.open.any():
                     return 0
                 batch = self._proposal(history, count)
@@ -140,10 +140,10 @@ class ReadyQueue:
     def _log(self, batch: Batch, seen_history: History, seen: int) -> bool:
         points = [self._id_of[row] for row in batch.indices.tolist()]
 
-        def compose(ledger: Ledger) -> list[Entry]:
-            history = ledger.history()
+        def compose(state: State) -> list[Entry]:
+            history = state.history()
             same = history is seen_history or np.array_equal(history.open, seen_history.open)
-            return [draw_entry(batch, points, seen)] if same and self._room(ledger) >= len(points) else []
+            return [draw_entry(batch, points, seen)] if same and self._room(state) >= len(points) else []
 
         return bool(self.journal.write(compose))
 

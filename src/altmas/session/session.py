@@ -1,6 +1,6 @@
 """Session: ask, tell, estimate, stop; and the loop for an oracle that is a function.
 
-Everything a session knows is the replay of its event log (ledger.py). Draws are written down before they are
+Everything a session knows is the replay of its event log (log.py). Draws are written down before they are
 shown, labels before they are acknowledged, so a reopened session goes on as if it had never been closed.
 """
 
@@ -31,14 +31,14 @@ from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.archive import about, archivable, compare, parts_of, stored_pool
 from altmas.session.arrays import pack
 from altmas.session.journal import Journal
-from altmas.session.log import VOTES, Ledger, plain, text
+from altmas.session.log import VOTES, State, plain, text
 from altmas.session.opinions import Agreement, Disagreement, agreement, disagreements, unsure
 from altmas.session.plan import Plan
 from altmas.session.queue import ReadyQueue
 from altmas.session.snapshot import Snapshot, Status, status_of
 from altmas.session.stopping import Decision
 from altmas.session.store import Entry, Event, LabelStore
-from altmas.session.votes import LEASE_SECONDS, Ballots, Undone
+from altmas.session.votes import LEASE_SECONDS, Undone, Votes
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 from altmas.version import __version__
 
@@ -71,7 +71,7 @@ class Session:
         self.plan, self.pool, self.task = plan, pool, plan.task(pool)
         self._journal = Journal(store, pool, events)
         self._queue = ReadyQueue(self._journal, plan, self.task)
-        self._ballots = Ballots(self._journal, self._queue, plan, pool)
+        self._votes = Votes(self._journal, self._queue, plan, pool)
         self._estimates: dict[Any, Estimates] = {}
 
     # ------------------------------------------------------------ made, opened, closed
@@ -264,7 +264,7 @@ class Session:
 
         A ruling is an Answer of kind "adjudication", on a point with votes in the session or earlier in `answers`.
         """
-        self._ballots.cast(answers)
+        self._votes.cast(answers)
 
     def vote(
         self,
@@ -282,7 +282,7 @@ class Session:
         Meant for pages that may lose the acknowledgement and send again. VoteConflict if the point went to somebody
         else meanwhile, or if the annotator's own standing vote is another one than `revises`, the seq that they saw.
         """
-        return self._ballots.cast_once(Answer(id, label, kind, annotator, seconds, reason), revises)
+        return self._votes.cast_once(Answer(id, label, kind, annotator, seconds, reason), revises)
 
     def vote_and_ask(
         self,
@@ -300,7 +300,7 @@ class Session:
     ) -> tuple[Event, list[Query]]:
         """`vote`, and the next n points that are ready for this annotator (`ask` with draw=False), in one write."""
         answer = Answer(id, label, kind, annotator, seconds, reason, authenticated=authenticated)
-        event, rows = self._ballots.cast_and_take(answer, revises, n, lease)
+        event, rows = self._votes.cast_and_take(answer, revises, n, lease)
         return event, [self._query(row) for row in rows]
 
     def undo(
@@ -310,17 +310,17 @@ class Session:
 
         With seq, that event alone: None if it was taken back already, VoteConflict if something newer stands.
         """
-        return self._ballots.take_back(annotator_name(annotator), seq, authenticated)
+        return self._votes.take_back(annotator_name(annotator), seq, authenticated)
 
     def adjudicate(self, id: object, label: object, annotator: str | None = None, note: str = "") -> None:
         """Settle the label of a point over the votes of its annotators."""
-        self._ballots.settle(id, label, annotator, note)
+        self._votes.settle(id, label, annotator, note)
 
     def reveal(self, id: object, annotator: str | None = None, *, authenticated: bool | None = None) -> None:
         """Record that an annotator looked at what the model predicts for a point."""
         point = str(self.pool.ids[self.pool.index(id)])
         entry = Entry("reveal", annotator_name(annotator), point, body=authentication(authenticated))
-        self._journal.write(lambda ledger: [entry])
+        self._journal.write(lambda state: [entry])
 
     def note(
         self, remark: str, id: object = None, annotator: str | None = None, *, authenticated: bool | None = None
@@ -329,7 +329,7 @@ class Session:
         point = None if id is None else str(self.pool.ids[self.pool.index(id)])
         body = {"text": text(remark)} | authentication(authenticated)
         entry = Entry("note", annotator_name(annotator), point, body=body)
-        self._journal.write(lambda ledger: [entry])
+        self._journal.write(lambda state: [entry])
 
     def release(self, annotator: str) -> None:
         """End the leases of an annotator who went away: the points can be asked of others at once."""
@@ -342,7 +342,7 @@ class Session:
             raise SessionError(f"events of kind {kind!r} are written by the session itself; nothing was recorded")
         data = None if arrays is None else pack({name: np.asarray(array) for name, array in arrays.items()})
         values = {str(key): plain(value) for key, value in body.items()}
-        self._journal.write(lambda ledger: [Entry(kind, body=values, data=data)])
+        self._journal.write(lambda state: [Entry(kind, body=values, data=data)])
 
     # ------------------------------------------------------------ estimate and stop
 
@@ -365,7 +365,7 @@ class Session:
         try:
             with self._journal.lock:
                 if labels not in self._journal.read().estimates:
-                    self._journal.write(lambda ledger: [Entry("estimate", body=body)])
+                    self._journal.write(lambda state: [Entry("estimate", body=body)])
         except StoreFailure as failure:
             log.info("the estimate was not logged: %s", failure)
 
@@ -383,7 +383,7 @@ class Session:
         if (labels is None) == (seq is None):
             raise PlanError("at() takes a number of labels, or seq=..., and not both")
         events = self._journal.store.events()
-        past = Ledger(self.pool)
+        past = State(self.pool)
         for event in events:
             if (seq is not None and past.seq == seq) or (labels is not None and len(past.labels) == labels):
                 break

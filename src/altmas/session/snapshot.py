@@ -14,7 +14,7 @@ from altmas.estimates import Estimates
 from altmas.frames import plain
 from altmas.guaranteed import guaranteed_decision, with_guarantee
 from altmas.history import History
-from altmas.session.log import VOTES, Ledger
+from altmas.session.log import VOTES, State
 from altmas.session.opinions import disagreements, second_opinions
 from altmas.session.plan import Plan
 from altmas.session.plan_json import at_work
@@ -83,9 +83,9 @@ class Snapshot:
     seconds_per_label: float
 
     @classmethod
-    def of(cls, plan: Plan, task: Task, ledger: Ledger) -> Self:
-        """The ledger as it is now."""
-        return cls(plan, task, ledger.history(), ledger.seq, ledger.digest, _pace(ledger, None))
+    def of(cls, plan: Plan, task: Task, state: State) -> Self:
+        """The state as it is now."""
+        return cls(plan, task, state.history(), state.seq, state.digest, _pace(state, None))
 
     def estimate(self, by: str | None = None) -> Estimates:
         """Every metric from the labels of that moment; with `by`, every metric on each value of that slice."""
@@ -124,42 +124,42 @@ def by_slice(task: Task, name: str) -> Task:
     return replace(task, metrics=metrics, targets=())
 
 
-def status_of(plan: Plan, ledger: Ledger, holders: Mapping[int, str]) -> Status:
-    """Counts, pace and people in a ledger; `holders` are the leases in force."""
-    history = ledger.history()
-    unsure = sum(all(vote.kind == "unsure" for vote in ledger.votes(row)) for row in ledger.skipped)
+def status_of(plan: Plan, state: State, holders: Mapping[int, str]) -> Status:
+    """Counts, pace and people in a state; `holders` are the leases in force."""
+    history = state.history()
+    unsure = sum(all(vote.kind == "unsure" for vote in state.votes(row)) for row in state.skipped)
     return Status(
         method=plan.method.name,
-        points=len(ledger.pool),
+        points=len(state.pool),
         labels=len(history.labels),
         budget=plan.budget,
-        outstanding=len(ledger.waiting),
+        outstanding=len(state.waiting),
         leased=len(holders),
         skipped=len(history.skipped) - unsure,
         unsure=unsure,
         volunteered=len(history.volunteered),
-        revisions=ledger.revisions,
-        undone=ledger.undone,
-        reveals=ledger.reveals,
-        second_opinions_open=len(second_opinions(ledger, plan.seed, plan.double_share)),
-        disagreements=len(disagreements(ledger)),
-        seconds_per_label=_pace(ledger, None),
-        annotators=_annotators(ledger, holders),
-        created_at=ledger.created_at,
-        last_at=ledger.last_at,
-        seq=ledger.seq,
-        digest=ledger.digest,
+        revisions=state.revisions,
+        undone=state.undone,
+        reveals=state.reveals,
+        second_opinions_open=len(second_opinions(state, plan.seed, plan.double_share)),
+        disagreements=len(disagreements(state)),
+        seconds_per_label=_pace(state, None),
+        annotators=_annotators(state, holders),
+        created_at=state.created_at,
+        last_at=state.last_at,
+        seq=state.seq,
+        digest=state.digest,
     )
 
 
-def _annotators(ledger: Ledger, holders: Mapping[int, str]) -> tuple[AnnotatorStatus, ...]:
+def _annotators(state: State, holders: Mapping[int, str]) -> tuple[AnnotatorStatus, ...]:
     labels, skips, last = Counter[str](), Counter[str](), dict[str, str]()
     checked = Counter[tuple[str, object]]()
-    for row in ledger.voted():
-        for vote in ledger.votes(row):
+    for row in state.voted():
+        for vote in state.votes(row):
             (skips if vote.code is None else labels)[vote.annotator or ""] += 1
-            checked[vote.annotator or "", ledger.standing[vote.seq].body.get("authenticated")] += 1
-    for event in ledger.standing.values():
+            checked[vote.annotator or "", state.standing[vote.seq].body.get("authenticated")] += 1
+    for event in state.standing.values():
         if event.kind in VOTES:
             last[event.annotator or ""] = event.at
     leased = Counter(holders.values())
@@ -169,7 +169,7 @@ def _annotators(ledger: Ledger, holders: Mapping[int, str]) -> tuple[AnnotatorSt
             labels[name],
             skips[name],
             leased[name],
-            _pace(ledger, name),
+            _pace(state, name),
             last.get(name, ""),
             authenticated=checked[name, True],
             claimed=checked[name, False],
@@ -178,11 +178,11 @@ def _annotators(ledger: Ledger, holders: Mapping[int, str]) -> tuple[AnnotatorSt
     )
 
 
-def _pace(ledger: Ledger, name: str | None) -> float:
+def _pace(state: State, name: str | None) -> float:
     """Median seconds of the standing labels, of one annotator or of all."""
     took = [
         event.seconds
-        for event in ledger.standing.values()
+        for event in state.standing.values()
         if event.seconds is not None and event.kind == "label" and (name is None or (event.annotator or "") == name)
     ]
     return float(median(took)) if took else math.nan

@@ -1,4 +1,4 @@
-"""Ballots: what annotators say, written down, revised, taken back and settled."""
+"""Votes: what annotators say, written down, revised, taken back and settled."""
 
 import time
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from altmas.errors import PlanError, SessionError, VoteConflict
 from altmas.pool import Name, Pool
 from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.journal import Compose, Journal
-from altmas.session.log import VOTES, Ledger
+from altmas.session.log import VOTES, State
 from altmas.session.opinions import check_turn, repeated, wants_two
 from altmas.session.plan import Plan
 from altmas.session.queue import ReadyQueue
@@ -29,7 +29,7 @@ class Undone:
     annotator: str | None
 
 
-class Ballots:
+class Votes:
     """Everything that annotators say goes through here; each call is on disk when it returns, or nothing is."""
 
     def __init__(self, journal: Journal, queue: ReadyQueue, plan: Plan, pool: Pool) -> None:
@@ -39,14 +39,14 @@ class Ballots:
         """Record answers and rulings, all or none; a point that is answered is no longer held."""
         entries = [one.entry(self.pool) for one in answers]
 
-        def compose(ledger: Ledger) -> list[Entry]:
+        def compose(state: State) -> list[Entry]:
             answered: set[str | None] = set()
             for entry in entries:
                 if entry.kind in VOTES:
                     self.journal.store.release(entry.annotator, entry.point)
                     answered.add(entry.point)
                 elif entry.point not in answered:
-                    _refuse_unvoted(ledger, self.pool.index(entry.point))
+                    _refuse_unvoted(state, self.pool.index(entry.point))
             return entries
 
         self.journal.write(compose)
@@ -74,13 +74,13 @@ class Ballots:
         two = wants_two(self.pool.ids[row], self.plan.seed, self.plan.double_share)
         said: list[Event] = []
 
-        def compose(ledger: Ledger) -> list[Entry]:
-            same = repeated(ledger, row, entry)
+        def compose(state: State) -> list[Entry]:
+            same = repeated(state, row, entry)
             if same is not None:
                 said.append(same)
                 return []
             holder = self.journal.store.holder(str(entry.point), time.time())
-            check_turn(ledger, row, entry.annotator, holder=holder, revises=revises, two=two)
+            check_turn(state, row, entry.annotator, holder=holder, revises=revises, two=two)
             self.journal.store.release(entry.annotator, entry.point)
             return [entry]
 
@@ -91,9 +91,9 @@ class Ballots:
         taken: list[Event] = []
         store = self.journal.store
 
-        def compose(ledger: Ledger) -> list[Entry]:
-            last = ledger.last_standing(name)
-            if last is None or last.point is None or (seq is not None and seq not in ledger.standing):
+        def compose(state: State) -> list[Entry]:
+            last = state.last_standing(name)
+            if last is None or last.point is None or (seq is not None and seq not in state.standing):
                 return []
             if seq is not None and last.seq != seq:
                 raise VoteConflict("something newer was recorded (in another tab?); nothing was taken back")
@@ -115,8 +115,8 @@ class Ballots:
         self.cast([Answer(id, label, "adjudication", annotator, note=note)])
 
 
-def _refuse_unvoted(ledger: Ledger, row: int) -> None:
-    if not ledger.votes(row):
+def _refuse_unvoted(state: State, row: int) -> None:
+    if not state.votes(row):
         raise SessionError(
-            f"point {ledger.pool.ids[row]!r} has no label to settle; tell one first; nothing was recorded"
+            f"point {state.pool.ids[row]!r} has no label to settle; tell one first; nothing was recorded"
         )

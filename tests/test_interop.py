@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from altmas import AltmasError, Pool
 from altmas.errors import FileError, PlanError, UnknownLabel, UnknownPoint
 from altmas.interop import export_items, export_labels, import_labels
-from altmas.interop.replies import labelled_rows, standing
+from altmas.interop.replies import labelled_rows, last_words
 from altmas.session import Session
 from altmas.session.answers import Answer
 from altmas.session.store import LabelStore
@@ -35,8 +35,8 @@ def make_session(path=None, *, items=None, n=12, scores=False):
 def said(session):
     """Everything that holds now, without the time of recording."""
     return {
-        key: (event["kind"], event["label"], event["seconds"], event["body"].get("reason", event["body"].get("note")))
-        for key, event in standing(session).items()
+        key: (event.kind, event.label, event.seconds, event.body.get("reason", event.body.get("note")))
+        for key, event in last_words(session.standing()).items()
     }
 
 
@@ -57,6 +57,50 @@ def answered():
 
 
 # ---------------------------------------------------------------- round trips
+
+
+def test_the_last_ruling_stays_the_last_one(tmp_path):
+    """Eve rules, Bob rules, Eve rules again: a file that kept the order of their first rulings would say Bob's."""
+    session, again = make_session(), make_session()
+    session.tell("7", CLASSES[0], "ana")
+    for name, label in (("eve", CLASSES[1]), ("bob", CLASSES[2]), ("eve", CLASSES[3])):
+        session.adjudicate("7", label, name)
+    session.export_labels(tmp_path / "labels.csv")
+    again.import_labels(tmp_path / "labels.csv")
+    assert session.history.labels == again.history.labels
+    session.undo("eve"), session.undo("eve"), again.undo("eve")
+    assert session.history.labels == again.history.labels
+
+
+def test_a_ruling_whose_votes_were_taken_back_survives(tmp_path):
+    session, again = make_session(), make_session()
+    session.tell("7", CLASSES[0], "ana")
+    session.adjudicate("7", CLASSES[1], "eve")
+    session.undo("ana")
+    session.export_labels(tmp_path / "labels.csv")
+    assert again.import_labels(tmp_path / "labels.csv").rulings == 1
+    assert session.history.labels == again.history.labels and again.votes("7") == {}
+
+
+def test_two_processes_that_import_one_file_record_it_once(tmp_path, answered, monkeypatch):
+    """The second process imports the file at the last moment before the first may write."""
+    answered.export_labels(tmp_path / "labels.csv")
+    first = make_session(tmp_path / "shared.altmas")
+    first.tell("7", CLASSES[5], "Zoë, 2nd")  # the file revises it
+    second, store, results = Session.open(tmp_path / "shared.altmas"), first._journal.store, []
+    transaction = store.transaction
+
+    def after_the_other():
+        results.append(second.import_labels(tmp_path / "labels.csv"))
+        return transaction()
+
+    monkeypatch.setattr(store, "transaction", after_the_other)
+    results.append(first.import_labels(tmp_path / "labels.csv"))
+    once, nothing = results
+    assert (once.labels, once.revisions, once.skips, once.rulings, once.unchanged) == (9, 1, 2, 1, 0)
+    assert nothing.unchanged == 13 and str(nothing).startswith("labels.csv: nothing new")
+    assert [event["kind"] for event in first.events()].count("label") == 1 + 10
+    assert first.history.key == second.history.key
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

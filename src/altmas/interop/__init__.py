@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from altmas.errors import FileError
 from altmas.interop import label_studio, plain
-from altmas.interop.replies import COLUMNS, ImportResult, labelled_rows, news_in
+from altmas.interop.replies import COLUMNS, ImportResult, checked, labelled_rows, news_in
 from altmas.outputs import is_stream, kept_by, writable, write_whole
+from altmas.session.answers import Answer
+from altmas.session.store import Event
 from altmas.suggest import listing, near
 
 if TYPE_CHECKING:
@@ -108,9 +110,15 @@ def import_labels(session: "Session", path: str | os.PathLike[str], format: str 
         replies, blank, kind = label_studio.read_replies(place)
     else:
         replies, blank = plain.read_replies(place, kind)
-    news, counts = news_in(replies, session)
-    rulings_last = sorted(news, key=lambda reply: reply.kind == "adjudication")
-    session.answer(one.answer() for one in rulings_last)
+    said = checked(replies, session.pool)
+    counts: dict[str, int] = {}
+
+    def news(standing: list[Event]) -> list[Answer]:
+        new, found = news_in(said, standing)
+        counts.update(found)
+        return [reply.answer() for reply in sorted(new, key=lambda reply: reply.kind == "adjudication")]
+
+    session.answer_new(news)
     return ImportResult(place, kind, **counts, blank=blank)
 
 

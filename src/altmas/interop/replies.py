@@ -13,6 +13,7 @@ from altmas.errors import FileError, PlanError, UnknownPoint
 from altmas.pool import Name, Pool
 from altmas.pool.naming import as_whole, is_missing, plain
 from altmas.session.answers import Answer, annotator_name
+from altmas.session.store import Event
 from altmas.suggest import listing, near
 
 if TYPE_CHECKING:
@@ -157,34 +158,52 @@ def seconds_of(value: object, where: str) -> float | None:
 # ---------------------------------------------------------------- into the session
 
 
-def news_in(replies: Iterable[Reply], session: "Session") -> tuple[list[Reply], dict[str, int]]:
-    """The replies that the session does not have yet, and how many there are of each kind.
+Key = tuple[str, str | None, bool]
+"""(point, annotator, whether it is a ruling): of the answers with the same key the last one counts."""
 
-    Raises UnknownPoint, UnknownLabel or FileError on the first reply that cannot stand, naming its row.
-    """
-    pool, known, earlier = session.pool, standing(session), replaced(session)
-    news: list[Reply] = []
-    seen: dict[tuple[str, str | None, bool], tuple[Reply, str | None]] = {}
-    counts = dict.fromkeys(("labels", "revisions", "skips", "rulings", "unchanged"), 0)
-    for one in replies:
-        point = str(pool.ids[row_of(one.id, pool, one.where)])
+
+@dataclass(frozen=True)
+class Said:
+    """A reply about a point of the pool: the point's id as it is stored, and the class's name."""
+
+    reply: Reply
+    point: str
+    label: str | None
+
+    @property
+    def key(self) -> Key:
+        return self.point, self.reply.annotator, self.reply.kind == "adjudication"
+
+
+def checked(replies: Iterable[Reply], pool: Pool) -> list[Said]:
+    """The replies, each answer once; UnknownPoint, UnknownLabel or FileError names the row of one that cannot stand."""
+    seen: dict[Key, Said] = {}
+    for reply in replies:
+        point = str(pool.ids[row_of(reply.id, pool, reply.where)])
         label = None
-        if one.label is not None:
-            label = str(pool.classes[pool.code(one.label, where=f"{one.where}, point {point!r}: ")])
-        key = (point, one.annotator, one.kind == "adjudication")
-        if key in seen:
-            first, same = seen[key]
-            _refuse_second(first, one, point, same=(first.kind, same) == (one.kind, label))
-            continue
-        seen[key] = one, label
-        before = known.get(key)
-        stands = before is not None and (before["kind"], before["label"]) == (one.kind, label)
-        if stands or (*key, one.kind, label, one.created_at) in earlier:
+        if reply.label is not None:
+            label = str(pool.classes[pool.code(reply.label, where=f"{reply.where}, point {point!r}: ")])
+        said = Said(reply, point, label)
+        first = seen.setdefault(said.key, said)
+        if (first.reply.kind, first.label) != (reply.kind, label):
+            _refuse_second(first.reply, reply, point)
+    return list(seen.values())
+
+
+def news_in(replies: Sequence[Said], standing: Sequence[Event]) -> tuple[list[Reply], dict[str, int]]:
+    """The replies that are not among the standing events yet, and how many there are of each kind."""
+    known = last_words(standing)
+    revised = {(*_key(event), *_words(event)) for event in standing if known[_key(event)].seq != event.seq}
+    news: list[Reply] = []
+    counts = dict.fromkeys(("labels", "revisions", "skips", "rulings", "unchanged"), 0)
+    for said in replies:
+        reply, before = said.reply, known.get(said.key)
+        stands = before is not None and (before.kind, before.label) == (reply.kind, said.label)
+        if stands or (*said.key, reply.kind, said.label, reply.created_at) in revised:
             counts["unchanged"] += 1
             continue
-        counts[_counted(one.kind, revision=before is not None)] += 1
-        news.append(one)
-    _refuse_rulings_without_votes(news, {point for point, _, ruling in [*known, *seen] if not ruling}, pool)
+        counts[_counted(reply.kind, revision=before is not None)] += 1
+        news.append(reply)
     return news, counts
 
 
@@ -194,21 +213,14 @@ def _counted(kind: str, *, revision: bool) -> str:
     return "revisions" if revision else "labels" if kind == "label" else "skips"
 
 
-def _refuse_rulings_without_votes(news: Iterable[Reply], voted: set[str], pool: Pool) -> None:
-    for one in news:
-        if one.kind == "adjudication" and str(pool.ids[pool.index(one.id)]) not in voted:
-            raise FileError(f"{one.where}: an adjudication of a point that nobody labelled; nothing was recorded")
-
-
-def _refuse_second(first: Reply, second: Reply, point: str, *, same: bool) -> None:
-    """The same answer twice is one answer; two different ones by the same person are refused."""
-    if not same:
-        who = f"by {second.annotator!r}" if second.annotator else "by the same annotator"
-        said = [one.kind if one.label is None else repr(one.label) for one in (first, second)]
-        raise FileError(
-            f"{second.where}: point {point!r} has two answers {who}, {said[0]} ({first.where}) and {said[1]}; "
-            "keep one of them; nothing was recorded"
-        )
+def _refuse_second(first: Reply, second: Reply, point: str) -> None:
+    """FileError on two different answers by the same person."""
+    who = f"by {second.annotator!r}" if second.annotator else "by the same annotator"
+    said = [reply.kind if reply.label is None else repr(reply.label) for reply in (first, second)]
+    raise FileError(
+        f"{second.where}: point {point!r} has two answers {who}, {said[0]} ({first.where}) and {said[1]}; "
+        "keep one of them; nothing was recorded"
+    )
 
 
 def row_of(id: object, pool: Pool, where: str) -> int:
@@ -232,48 +244,49 @@ def _same_number(id: object, pool: Pool) -> str:
     return f"; there is {same[0]!r}: a spreadsheet may have changed the zeros at its beginning (keep ids as text)"
 
 
-def standing(session: "Session") -> dict[tuple[str, str | None, bool], dict[str, Any]]:
-    """{(point, annotator, adjudicated): event} of every answer that holds now, in the order first given."""
-    events = list(session.events())
-    undone = {event["refers"] for event in events if event["kind"] == "undo"}
-    found: dict[tuple[str, str | None, bool], dict[str, Any]] = {}
-    for event in events:
-        if event["kind"] in KINDS and event["seq"] not in undone:
-            found[event["point"], event["annotator"], event["kind"] == "adjudication"] = event
-    return found
+def last_words(standing: Iterable[Event]) -> dict[Key, Event]:
+    """{key: event} of the answers that count now: votes in the order in which people first voted, then rulings.
+
+    Rulings come in the order in which they were made: the last one on a point settles its label.
+    """
+    votes: dict[Key, Event] = {}
+    rulings: dict[Key, Event] = {}
+    for event in standing:
+        if event.kind == "adjudication":
+            rulings.pop(_key(event), None)
+            rulings[_key(event)] = event
+        else:
+            votes[_key(event)] = event
+    return votes | rulings
 
 
-def replaced(session: "Session") -> set[tuple[Any, ...]]:
-    """(point, annotator, adjudicated, kind, label, when it was made) of answers that the same person revised later."""
-    events = list(session.events())
-    undone = {event["refers"] for event in events if event["kind"] == "undo"}
-    stands = {event["seq"] for event in standing(session).values()}
-    kept = undone | stands
-    return {
-        (one["point"], one["annotator"], one["kind"] == "adjudication", one["kind"], one["label"], _made_at(one))
-        for one in events
-        if one["kind"] in KINDS and one["seq"] not in kept
-    }
+def _key(event: Event) -> Key:
+    return str(event.point), event.annotator, event.kind == "adjudication"
 
 
-def _made_at(event: Mapping[str, Any]) -> str:
-    return str(event["body"].get("made_at") or event["at"])
+def _words(event: Event) -> tuple[str, str | None, str]:
+    """What was said and when: the same answer in a file is known, even if the person revised it later."""
+    return event.kind, event.label, _made_at(event)
+
+
+def _made_at(event: Event) -> str:
+    return str(event.body.get("made_at") or event.at)
 
 
 def labelled_rows(session: "Session") -> Sequence[dict[str, Any]]:
-    """Every answer that holds now as a row of a plain file, in the order first given."""
+    """Every answer that holds now as a row of a plain file: votes in the order first given, then rulings."""
     pool, rows = session.pool, []
-    for (point, annotator, _), event in standing(session).items():
+    for (point, annotator, _), event in last_words(session.standing()).items():
         id: Name = pool.ids[pool.index(point)]
-        body = event["body"]
+        body = event.body
         rows.append(
             {
                 "id": id,
-                "label": event["label"],
+                "label": event.label,
                 "annotator": annotator,
-                "seconds": event["seconds"],
+                "seconds": event.seconds,
                 "created_at": _made_at(event),
-                "kind": event["kind"],
+                "kind": event.kind,
                 "reason": body.get("reason") or body.get("note") or None,
             }
         )

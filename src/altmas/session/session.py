@@ -266,6 +266,19 @@ class Session:
         """
         self._votes.cast(answers)
 
+    def answer_new(self, choose: Callable[[list[Event]], Iterable[Answer]]) -> None:
+        """`answer` with what `choose` makes of the votes and rulings that stand, oldest first, when it is recorded.
+
+        Two processes that import the same file at the same time come one after the other: the second finds the
+        answers of the first standing.
+        """
+        self._votes.cast_new(choose)
+
+    def standing(self) -> list[Event]:
+        """Every vote and ruling that was not taken back, oldest first; of one annotator on a point the last counts."""
+        with self._journal.lock:
+            return list(self._journal.read().standing.values())
+
     def vote(
         self,
         id: object,

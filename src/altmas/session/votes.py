@@ -1,7 +1,7 @@
 """Votes: what annotators say, written down, revised, taken back and settled."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from altmas.errors import PlanError, SessionError, VoteConflict
@@ -37,19 +37,37 @@ class Votes:
 
     def cast(self, answers: Iterable[Answer]) -> None:
         """Record answers and rulings, all or none; a point that is answered is no longer held."""
-        entries = [one.entry(self.pool) for one in answers]
+        entries = [answer.entry(self.pool) for answer in answers]
 
         def compose(state: State) -> list[Entry]:
-            answered: set[str | None] = set()
+            voted: set[str | None] = set()
             for entry in entries:
                 if entry.kind in VOTES:
-                    self.journal.store.release(entry.annotator, entry.point)
-                    answered.add(entry.point)
-                elif entry.point not in answered:
+                    voted.add(entry.point)
+                elif entry.point not in voted:
                     _refuse_unvoted(state, self.pool.index(entry.point))
-            return entries
+            return self._answered(entries)
 
         self.journal.write(compose)
+
+    def cast_new(self, choose: Callable[[list[Event]], Iterable[Answer]]) -> None:
+        """Record what `choose` makes of the standing events; nothing can be written between its look and the record.
+
+        A ruling is taken also where no vote stands: in the session that it comes from, the votes were taken back.
+        """
+
+        def compose(state: State) -> list[Entry]:
+            answers = choose(list(state.standing.values()))
+            return self._answered([answer.entry(self.pool) for answer in answers])
+
+        self.journal.write(compose)
+
+    def _answered(self, entries: list[Entry]) -> list[Entry]:
+        """The entries; whoever voted no longer holds the point."""
+        for entry in entries:
+            if entry.kind in VOTES:
+                self.journal.store.release(entry.annotator, entry.point)
+        return entries
 
     def cast_once(self, answer: Answer, revises: int | None) -> Event:
         """The event of an answer, recorded once however often it is sent; VoteConflict if it is not its turn."""

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from altmas.belief import Belief
+from altmas.methods.assured.answers import answer_chances, dawid_skene, mean_scores
 from altmas.methods.assured.belief import FOLDS, belief_of, folds_of, label_surrogate, lead
 from altmas.methods.assured.logistic import class_rates, combination, logistic_fit, pooled
 from altmas.methods.assured.views import describe, without_own
 from altmas.metrics import metric_set, table_of
 from altmas.metrics.influence import influence_of
+from altmas.pool import Pool
 from assured_world import belief, world
 
 
@@ -170,3 +172,68 @@ def test_a_handful_of_labels_gives_a_whole_belief(labels):
     believed = found.rows(np.arange(300))
     assert np.isfinite(believed).all()
     np.testing.assert_allclose(believed.sum(1), 1)
+
+
+# ---------------------------------------------------------------- several models
+
+
+def several_models(n=2000, k=5, n_classes=3, seed=0):
+    """(pool, truth): k models with 80 % right answers that err independently, and one that is always wrong."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n)
+    names = np.array(["a", "b", "c", "d"][:n_classes])
+
+    def answers(right):
+        wrong = (truth + rng.integers(1, n_classes, n)) % n_classes
+        return names[np.where(rng.random(n) < right, truth, wrong)]
+
+    models = {f"v{place}": answers(0.8) for place in range(k)} | {"bad": answers(0.05)}
+    return Pool(None, models, classes=names.tolist()), truth
+
+
+def test_a_belief_written_around_other_answers_is_the_same_belief():
+    pool, truth = several_models()
+    rows = np.arange(60)
+    found = belief_of(pool, describe(pool), rows, truth[:60], np.ones(60), folds_of(len(pool), 0))
+    every = np.arange(len(pool))
+    other = found.around(pool.model("bad").predictions)
+    np.testing.assert_allclose(other.rows(every), found.rows(every), atol=1e-12)
+    np.testing.assert_allclose(other.table().sum(0), found.rows(every).sum(0))
+    assert found.around(pool.anchor) is found
+    by_hand = np.zeros((3, 3))
+    np.add.at(by_hand, pool.model("bad").predictions, found.rows(every))
+    np.testing.assert_allclose(other.table(), by_hand)
+
+
+def test_several_models_tell_more_about_the_truth_than_one():
+    pool, truth = several_models()
+    rows, rest = np.arange(60), np.arange(60, len(pool))
+    losses = {}
+    for name, one in [("all", pool), ("first", pool.with_models(pool.models[0]))]:
+        found = belief_of(one, describe(one), rows, truth[:60], np.ones(60), folds_of(len(pool), 0))
+        losses[name] = -np.log(found.rows(rest)[np.arange(len(rest)), truth[rest]]).mean()
+    assert losses["all"] < 0.5 * losses["first"]
+
+
+def test_dawid_and_skene_find_who_is_right_without_a_label():
+    pool, truth = several_models()
+    believed = dawid_skene(pool.models, 3)
+    np.testing.assert_allclose(believed.sum(1), 1.0)
+    assert (believed.argmax(1) == truth).mean() > (pool.anchor == truth).mean() > 0.9
+    theta = answer_chances(pool.model("bad").predictions, believed)
+    assert np.diag(theta).max() < 0.12
+
+
+def test_the_mean_score_is_that_of_the_models_that_give_scores():
+    pool = Pool(None, {"v1": ["a", "b"], "v2": ["a", "b"]}, scores={"v2": [[0.9, 0.1], [0.2, 0.8]]})
+    np.testing.assert_allclose(mean_scores(pool.models), pool.model("v2").scores)
+    assert mean_scores(pool.with_models(pool.model("v1")).models) is None
+
+
+def test_a_pool_without_a_model_learns_from_features_and_labels():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 600)
+    pool = Pool(rng.normal(size=(600, 4)) + 3 * truth[:, None], None, classes=["no", "yes"])
+    rows = np.arange(60)
+    found = belief_of(pool, describe(pool), rows, truth[:60], np.ones(60), folds_of(600, 0))
+    assert (found.rows(np.arange(600)).argmax(1) == truth)[60:].mean() > 0.95

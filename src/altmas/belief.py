@@ -2,10 +2,12 @@
 
 N points, C classes, f[i, c] ~ P(y_i = c):
     f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[group_i, c]   for c != a_i, the predicted class.
+With several models a_i is the answer that most of them give; `around` writes the same belief around another answer.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -30,6 +32,20 @@ class Belief:
         full = (1 - self.agree[points])[:, None] * self.rivals[self.group[points]]
         full[np.arange(len(points)), self.predictions[points]] = self.agree[points]
         return np.asarray(full)
+
+    def around(self, answers: Array) -> Self:
+        """The same distributions, written around other answers (N,): those of one of several models."""
+        if answers is self.predictions or np.array_equal(answers, self.predictions):
+            return self
+        points = np.arange(len(answers))
+        full = self.rows(points)
+        agree = full[points, answers]
+        full[points, answers] = 0.0
+        others = full.sum(1, keepdims=True)
+        uniform = np.full(full.shape[1], 1.0 / max(full.shape[1] - 1, 1))
+        rivals = np.where(others > 0, full / np.maximum(others, 1e-300), uniform)
+        rivals[points, answers] = 0.0
+        return replace(self, predictions=answers, agree=agree, rivals=rivals, group=points)
 
     def table(self, inside: Array | None = None) -> Array:
         """(C, C) expected table of the points in the mask `inside` (all by default)."""

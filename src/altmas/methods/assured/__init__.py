@@ -140,7 +140,7 @@ class Assured(Method):
         if len(history.labels) - len(history.volunteered) < self.pilot or not samples:
             plain = all(metric.kind in RIGHT_OR_WRONG and metric.where is None for metric in task.metrics)
             doubt = None if self.belief is not None else describe(pool).doubt
-            return pilot_sizes(pool.predictions, len(pool.classes), self.pilot, doubt, 0 if plain else 4), 1.0
+            return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, 0 if plain else 4), 1.0
         estimator = _estimator(samples, task, history, None)
         believed, seen, rows = self._importance(task, history, estimator)
         folds = folds_of(len(pool), task.seed)
@@ -238,7 +238,8 @@ class Assured(Method):
             if len(rows):
                 before = (history.known >= 0) & ~stage.population
                 train = np.concatenate([np.flatnonzero(before), rows])
-                found.append(StageSample(stage, self._fit(task, history, train, exposure), before, rows))
+                belief = self._fit(task, history, train, exposure).around(task.pool.predictions)
+                found.append(StageSample(stage, belief, before, rows))
         return found
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:

@@ -46,7 +46,7 @@ def belief_of(
 
     also  names of answers in FURTHER that are tried besides
     """
-    right = (codes == pool.predictions[labelled]).astype(np.float64)
+    right = (codes == pool.anchor[labelled]).astype(np.float64)
     fits = [
         _fold_answers(pool, description, labelled[kept], codes[kept], right[kept], weights[kept], folds == k, also)
         for k in range(int(folds.max()) + 1)
@@ -65,7 +65,7 @@ def belief_of(
         shares += of_fold / len(fits)
     agree = np.clip(agree, CERTAIN, 1 - CERTAIN)
     rivals, group = _rivals(pool, description, fits, folds, labelled, codes)
-    return Belief(pool.predictions, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
+    return Belief(pool.anchor, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
 
 
 # ---------------------------------------------------------------- P(the model is right)
@@ -90,15 +90,15 @@ def _fold_answers(
     also: Sequence[str],
 ) -> _Fold:
     rows, n_classes = np.flatnonzero(inside), len(pool.classes)
-    rates = class_rates(pool.predictions[train], right, weights, n_classes)
+    rates = class_rates(pool.anchor[train], right, weights, n_classes)
     answers = {
         "share": np.full(len(rows), ((weights * right).sum() + 0.5) / (weights.sum() + 1)),
-        "class": rates[pool.predictions[rows]],
+        "class": rates[pool.anchor[rows]],
     }
     view, by_labels = None, None
     if description.kernel is not None and len(train):
         left_out, view = label_surrogate(description.kernel[train], codes, description.kernel[rows], n_classes)
-        leads = lead(left_out, pool.predictions[train]), lead(view, pool.predictions[rows])
+        leads = lead(left_out, pool.anchor[train]), lead(view, pool.anchor[rows])
         by_labels = Block(3.0 * leads[0], 3.0 * leads[1], penalty=0.3)
     for name, blocks in _candidates(pool, description, train, rows, by_labels).items():
         answers[name] = logistic_answers(blocks, right, weights)
@@ -122,7 +122,7 @@ def _candidates(
         both = [ease]
         if n_classes <= ONE_HOT_CLASSES:
             one_hot = np.eye(n_classes)
-            both.append(Block(one_hot[pool.predictions[train]], one_hot[pool.predictions[rows]], penalty=4.0))
+            both.append(Block(one_hot[pool.anchor[train]], one_hot[pool.anchor[rows]], penalty=4.0))
             found["ease + class"] = list(both)
         if description.components is not None:
             components = Block(description.components[train], description.components[rows], penalty=20.0)
@@ -168,7 +168,7 @@ def _rivals(
 ) -> tuple[Array, Array]:
     """(rivals, group): a mixture of the views and of the confusions counted, each fold by the labels outside it."""
     n_classes, count = len(pool.classes), len(fits)
-    wrong = codes != pool.predictions[labelled]
+    wrong = codes != pool.anchor[labelled]
     confusions = np.stack(
         [
             _confusions(pool, labelled[kept], codes[kept])
@@ -178,14 +178,14 @@ def _rivals(
     )
     has_view = all(fit.view is not None for fit in fits)  # with very few labels a fold may have none outside it
     if not description.rivals and not has_view:
-        return confusions.reshape(count * n_classes, n_classes), folds * n_classes + pool.predictions
+        return confusions.reshape(count * n_classes, n_classes), folds * n_classes + pool.anchor
     views = list(description.rivals)
     if has_view:
         learned = np.empty((len(pool), n_classes))
         for k, fit in enumerate(fits):
             learned[folds == k] = fit.view
-        views.append(without_own(np.clip(learned, 0.01, None) ** 2, pool.predictions))
-    views.append(confusions[folds, pool.predictions])
+        views.append(without_own(np.clip(learned, 0.01, None) ** 2, pool.anchor))
+    views.append(confusions[folds, pool.anchor])
     seen = labelled[wrong]
     likelihoods = np.stack([view[seen, codes[wrong]] for view in views], axis=1)
     shares = np.stack([_mixture(likelihoods[folds[seen] != k]) for k in range(count)])
@@ -196,9 +196,9 @@ def _rivals(
 def _confusions(pool: Pool, wrong: Array, codes: Array) -> Array:
     """(C, C) P(truth c | predicted a, wrong) from counted errors, drawn towards those of all classes and frequency."""
     n_classes = len(pool.classes)
-    frequency = (np.bincount(pool.predictions, minlength=n_classes) + 1.0) / (len(pool) + n_classes)
+    frequency = (np.bincount(pool.anchor, minlength=n_classes) + 1.0) / (len(pool) + n_classes)
     overall = np.bincount(codes, minlength=n_classes) + max(5.0, UNSEEN * n_classes) * frequency
-    counts = np.bincount(pool.predictions[wrong] * n_classes + codes, minlength=n_classes**2).astype(np.float64)
+    counts = np.bincount(pool.anchor[wrong] * n_classes + codes, minlength=n_classes**2).astype(np.float64)
     table = counts.reshape(n_classes, n_classes) + 2.0 * overall / overall.sum()
     np.fill_diagonal(table, 0.0)
     return np.asarray(table / table.sum(1, keepdims=True))

@@ -35,7 +35,7 @@ def network(
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
         mean = draws(features[part]).mean(0)
-        found[start : start + CHUNK] = mean[np.arange(len(part)), pool.predictions[part]]
+        found[start : start + CHUNK] = mean[np.arange(len(part)), pool.anchor[part]]
     return found
 
 
@@ -43,14 +43,14 @@ def trees(
     pool: Pool, description: Description, train: Array, codes: Array, weights: Array, rows: Array
 ) -> Array | None:
     """(m,) gradient-boosted trees on what is known without labels: ease, components and the predicted class."""
-    right = codes == pool.predictions[train]
+    right = codes == pool.anchor[train]
     if right.all() or not right.any():
         return None
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
     def columns(points: Array) -> Array:
-        known = [description.ease[points], pool.predictions[points][:, None]]
+        known = [description.ease[points], pool.anchor[points][:, None]]
         return np.hstack(known if description.components is None else [*known, description.components[points]])
 
     model = HistGradientBoostingClassifier(

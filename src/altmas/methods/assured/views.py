@@ -1,6 +1,7 @@
 """What is known about each point before any label: how easy it looks, seen from the model's own answers.
 
-N points, C classes. Two views, both free of labels and computed once for each pool:
+N points, C classes. Two views, both free of labels and computed once for each pool (answers.py has those of several
+models; then the answer that most models give, `pool.anchor`, is what is called the model's answer here):
 scores     the model's own probabilities, when it gives them
 imitation  P(the model says c | x) from features alone, each point left out of its own prediction. Where it doubts the
            model's answer the point is unusual, and unusual points are where models err. Several imitators are tried;
@@ -14,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from altmas.methods.assured.answers import dawid_skene, difference_components, mean_scores, vote_shares
 from altmas.methods.assured.space import (
     FEW_COLUMNS,
     Floats,
@@ -72,15 +74,29 @@ def _describe(pool: Pool) -> Description:
         gamma, near = 1 / median_distance(space), Neighbourhood(space)
         count = 2 * int(min(KERNEL_FEATURES, KERNEL_NUMBERS / len(pool)) // 2)
         kernel = near.smoothed(random_features(space, count, 2 * gamma, seed=1), SHARE)
-        views["imitation"] = imitation(pool, space, gamma, near)
-    if pool.scores is not None:
+        if pool.models:
+            views["imitation"] = imitation(pool, space, gamma, near)
+    if len(pool.models) > 1:
+        views |= _views_of_several(pool)
+        differences = difference_components(pool.models, pool.anchor)
+        components = differences if components is None else np.hstack([components, differences])
+    elif pool.scores is not None:
         views["scores"] = np.clip(np.asarray(pool.scores, np.float64), 1e-9, None)
-    looks = {name: ease(view, pool.predictions) for name, view in views.items()}
+    looks = {name: ease(view, pool.anchor) for name, view in views.items()}
     columns = np.hstack([np.zeros((len(pool), 0)), *(standardised(one) for one in looks.values())])
-    rivals = tuple(without_own(view, pool.predictions) for view in views.values())
+    rivals = tuple(without_own(view, pool.anchor) for view in views.values())
     odds = {name: np.clip(one[:, :1], -LARGEST_ODDS, LARGEST_ODDS) for name, one in looks.items()}
-    doubt = 1 - list(views.values())[-1][np.arange(len(pool)), pool.predictions] if views else None
+    doubt = 1 - list(views.values())[-1][np.arange(len(pool)), pool.anchor] if views else None
     return Description(columns, components, kernel, rivals, odds, doubt)
+
+
+def _views_of_several(pool: Pool) -> dict[str, Array]:
+    """What several models say of each point, by the name of the view; the one to be trusted most comes last."""
+    views = {"votes": vote_shares(pool.models, len(pool.classes))}
+    if len(pool.models) > 2:
+        views["answers"] = dawid_skene(pool.models, len(pool.classes))
+    scores = mean_scores(pool.models)
+    return views if scores is None else views | {"scores": scores}
 
 
 # ---------------------------------------------------------------- columns from a view (N, C)
@@ -126,18 +142,18 @@ LINEAR_CLASSES = 30
 
 def imitation(pool: Pool, space: Floats, gamma: float, near: Neighbourhood) -> Array:
     """(N, C) P(the model says c | x) by the best imitator; gamma is 1 / (median squared distance)."""
-    return min(_imitators(pool, space, gamma, near), key=lambda view: log_loss(view, pool.predictions))
+    return min(_imitators(pool, space, gamma, near), key=lambda view: log_loss(view, pool.anchor))
 
 
 def _imitators(pool: Pool, space: Floats, gamma: float, near: Neighbourhood) -> Iterator[Array]:
-    n_classes, seen = len(pool.classes), np.bincount(pool.predictions, minlength=len(pool.classes))
+    n_classes, seen = len(pool.classes), np.bincount(pool.anchor, minlength=len(pool.classes))
     yield _kernel_imitation(pool, space, gamma, near)
     if space.shape[1] > FEW_COLUMNS or (seen > 0).sum() < 2:
         return
     if n_classes <= LINEAR_CLASSES and seen[seen > 0].min() >= 2:
-        yield _linear_imitation(space, pool.predictions, n_classes)
+        yield _linear_imitation(space, pool.anchor, n_classes)
     if n_classes <= TREE_CLASSES and seen.min() >= TREE_MEMBERS:
-        yield _tree_imitation(np.asarray(pool.features), pool.predictions)
+        yield _tree_imitation(np.asarray(pool.features), pool.anchor)
 
 
 # ---------------------------------------------------------------- kernel
@@ -145,7 +161,7 @@ def _imitators(pool: Pool, space: Floats, gamma: float, near: Neighbourhood) -> 
 
 def _kernel_imitation(pool: Pool, space: Floats, gamma: float, near: Neighbourhood) -> Array:
     """Kernel ridge regression of the model's answers, turned into probabilities."""
-    says = np.eye(len(pool.classes), dtype=np.float32)[pool.predictions]
+    says = np.eye(len(pool.classes), dtype=np.float32)[pool.anchor]
 
     def inputs(count: int, share: float) -> Floats:
         plain = random_features(space, count, 0.3 * gamma, seed=0)
@@ -154,7 +170,7 @@ def _kernel_imitation(pool: Pool, space: Floats, gamma: float, near: Neighbourho
     few, many = (_even(min(MOST_FEATURES, (work / len(pool)) ** 0.5, len(pool) / 2)) for work in (TRIAL_WORK, WORK))
     trials = {share: best_ridge(inputs(few, share), says) for share in SHARES}
     share = min(trials, key=lambda one: trials[one][1])
-    return softened(left_out(inputs(many, share), says, trials[share][0]), pool.predictions)
+    return softened(left_out(inputs(many, share), says, trials[share][0]), pool.anchor)
 
 
 def _even(count: float) -> int:

@@ -68,6 +68,47 @@ def test_what_the_interval_promises_is_said():
     )
 
 
+@pytest.mark.parametrize(
+    "relation, side, answer",
+    [(">=", "above", "shown"), (">", "below", "refuted"), ("<=", "below", "shown"), ("<", "above", "refuted")],
+)
+def test_a_proven_side_decides_by_the_relation(relation, side, answer):
+    claim = Claim("recall[cat]", relation, 0.9)
+    assert claim.proven(side) == answer and claim.proven("undecided") == "undecided"
+
+
+def test_a_percentage_is_a_hundredth_and_a_claim_reads_as_a_sentence():
+    assert Claim.parse("error < 250%").value == 2.5
+    assert str(Claim.parse("error < 5%")) == "error is below 0.05"
+    assert str(Claim("mcc", ">", 0.25)) == "mcc is above 0.25" and str(Claim("mcc", "<=", 1)) == "mcc is at most 1"
+
+
+def test_cautions_are_about_what_was_decided():
+    claim = Claim("recall[cat]", ">=", 0.5)
+    for kind in ("fixed-n", "credible"):
+        assert Verdict(claim, "undecided", estimate(0.4, 0.9, kind)).caution == ""
+        assert Verdict(claim, "refuted", estimate(0.1, 0.2, kind)).caution != ""
+        assert Verdict(claim, "shown", estimate(0.8, 0.9, kind), proven=True).caution == ""
+    early = Verdict(claim, "undecided", estimate(0.8, 0.9), too_early=True)
+    assert early.caution == "nothing is called shown or refuted with fewer than 20 drawn labels"
+
+
+def test_a_verdict_in_words_and_as_values():
+    claim = Claim("recall[cat]", ">=", 0.5)
+    shown = Verdict(claim, "shown", estimate(0.75, 0.875), proven=True)
+    assert str(shown) == (
+        "shown: recall[cat] is at least 0.5 (0.8125 [0.7500, 0.8750], 95 % asymptotic, 50 labels, "
+        "decided by a test that holds at every look)"
+    )
+    nothing = Estimate("recall[cat]", math.nan, math.nan, math.nan, 0.95, 1)
+    open_ = Verdict(claim, "undecided", nothing)
+    assert str(open_) == "undecided: recall[cat] is at least 0.5 (undefined no interval, 1 label)"
+    values = shown.to_dict()
+    assert values["claim"] == {"metric": "recall[cat]", "relation": ">=", "value": 0.5}
+    assert values["answer"] == "shown" and values["proven"] is True and values["caution"] == ""
+    assert values["estimate"]["low"] == 0.75 and values["estimate"]["labels"] == 50
+
+
 @pytest.fixture
 def session():
     pool = altmas.Pool(None, ["cat", "dog"] * 30)
@@ -87,3 +128,58 @@ def test_a_claim_is_about_one_metric_that_exists(session):
         judge(session, Claim("per_class", ">", 0.5))
     with pytest.raises(MetricError, match="did you mean 'accuracy'"):
         judge(session, Claim("acuracy", ">", 0.5))
+
+
+@pytest.mark.parametrize(
+    "claim, hint",
+    [
+        (Claim("accuracy", ">=", 90), "expected 0 to 1; did you mean 0.9, or 90%?"),
+        (Claim("accuracy", ">=", 100), "expected 0 to 1; did you mean 1, or 100%?"),
+        (Claim("accuracy", ">=", 101), "expected 0 to 1"),
+        (Claim("accuracy", ">=", -0.1), "expected 0 to 1"),
+    ],
+)
+def test_a_claim_is_about_a_value_that_the_metric_can_take(session, claim, hint):
+    with pytest.raises(PlanError) as error:
+        judge(session, claim)
+    assert str(error.value).endswith(hint)
+    assert judge(session, Claim("accuracy", ">=", 0)).answer in ("shown", "undecided")
+    assert judge(session, Claim("accuracy", "<=", 1)).answer in ("shown", "undecided")
+
+
+def told(pool, n: int, metrics=("accuracy",), **options) -> altmas.Session:
+    """Every answer is that the model is right."""
+    made = altmas.Session.create(None, pool, metrics=list(metrics), seed=0, **options)
+    asked = made.ask(n)
+    made.tell({query.id: pool.classes[pool.predictions[query.index]] for query in asked})
+    return made
+
+
+def test_nothing_is_decided_before_twenty_drawn_labels_unless_all_are_known():
+    pool = altmas.Pool(None, ["cat", "dog"] * 30)
+    claim = Claim.parse("accuracy > 0.2")
+    with told(pool, 19) as early:
+        verdict = judge(early, claim)
+        assert verdict.answer == "undecided" and verdict.too_early
+        early.tell({query.id: "cat" for query in early.ask(1)})
+        assert judge(early, claim).answer == "shown" and not judge(early, claim).too_early
+    with told(altmas.Pool(None, ["cat", "dog"] * 5), 10) as whole:
+        verdict = judge(whole, claim)
+        assert verdict.answer == "shown" and not verdict.too_early and not verdict.proven
+
+
+def test_volunteered_labels_do_not_make_it_less_early():
+    pool = altmas.Pool(None, ["cat", "dog"] * 30)
+    with altmas.Session.create(None, pool, metrics=["accuracy"], seed=0) as made:
+        made.tell({row: "cat" for row in range(40)})
+        assert judge(made, Claim.parse("accuracy > 0.1")).too_early
+
+
+def test_a_proof_decides_where_there_is_one_and_the_interval_elsewhere():
+    pool = altmas.Pool(None, ["cat", "dog"] * 100)
+    with told(pool, 60, metrics=("accuracy", "mcc")) as made:
+        assert judge(made, Claim.parse("accuracy >= 0.5")).proven
+        other = judge(made, Claim.parse("mcc >= 0.1"))
+        assert other.answer == "shown" and not other.proven
+        close = judge(made, Claim.parse("accuracy >= 0.97"))
+        assert close.answer == "undecided" and close.proven

@@ -10,11 +10,14 @@ from altmas.intervals import (
     anytime_quantile,
     bounded_interval,
     effective_trials,
+    exact_lower,
     largest_unseen,
     missed_tail,
     normal_quantile,
+    reach,
     score_interval,
     simultaneous_quantile,
+    student_quantile,
     wilson,
 )
 
@@ -113,3 +116,138 @@ def test_the_largest_unseen_change_is_the_best_of_all_sets():
 def test_a_metric_without_bounds_has_ends_on_both_sides():
     low, high = score_interval(5.0, lambda candidate: Evidence(4.0), (-math.inf, math.inf), 2.0)
     assert (low, high) == pytest.approx((1.0, 9.0), abs=1e-6)
+
+
+def test_the_exact_lower_bound_is_clopper_and_pearsons():
+    """k of n at the bound come up with probability 2.5 %, by the binomial distribution itself."""
+    from scipy.stats import binom
+
+    for k, n in [(1, 50), (3, 40), (25, 50), (60, 60)]:
+        bound = exact_lower(k / n, n, Z)
+        assert binom.sf(k - 1, n, bound) == pytest.approx(0.025, rel=1e-6)
+    assert exact_lower(0.0, 50, Z) == 0 and exact_lower(1e-9, 50, Z) < 1e-6
+    assert exact_lower(1.0, 20, Z) == pytest.approx(0.025 ** (1 / 20))
+
+
+@pytest.mark.parametrize("scale, offset", [(1, 0), (2, -1), (10, 5)])
+def test_a_bounded_interval_reaches_wilsons_and_clopper_and_pearsons_whichever_is_wider(scale, offset):
+    """Binomial shares of n: the side towards the nearer bound is exact, the other Wilson's; scaled with the bounds."""
+    n = 100
+    for k in (0, 1, 10, 49, 51, 90, 99, 100):
+        p = k / n
+        centre = (k + Z**2 / 2) / (n + Z**2)
+        trials = effective_trials(p, centre * (1 - centre) / n, Z)
+        low, high = wilson(p, trials, Z)
+        if p <= 0.5:
+            low = min(low, exact_lower(p, trials, Z))
+        else:
+            high = max(high, 1 - exact_lower(1 - p, trials, Z))
+        variance = centre * (1 - centre) / n * scale**2
+        found = bounded_interval(offset + scale * p, variance, (offset, offset + scale), Z)
+        assert found == pytest.approx((offset + scale * low, offset + scale * high), abs=1e-9)
+
+
+def test_a_value_beyond_its_bounds_counts_as_at_them():
+    assert bounded_interval(1.2, 0.01, (0, 1), Z) == pytest.approx(bounded_interval(1.0, 0.01, (0, 1), Z))
+    assert bounded_interval(-0.2, 0.01, (0, 1), Z) == pytest.approx(bounded_interval(0.0, 0.01, (0, 1), Z))
+
+
+def test_half_a_bound_cuts_one_end():
+    assert bounded_interval(1.0, 4.0, (0.0, math.inf), 2.0) == (0.0, 5.0)
+    assert bounded_interval(-1.0, 4.0, (-math.inf, 0.0), 2.0) == (-5.0, 0.0)
+    assert bounded_interval(1.0, -1e-18, (-math.inf, math.inf), 2.0) == (1.0, 1.0)
+
+
+def test_wilson_solves_its_own_equation():
+    """(p - e)^2 = z^2 e (1 - e) / n at both ends (B2); n need not be whole."""
+    for p, n, z in [(0.3, 20, 1.0), (0.93, 100, Z), (0.05, 7.5, 2.5), (0.5, 1, Z)]:
+        for end in wilson(p, n, z):
+            assert (p - end) ** 2 == pytest.approx(z**2 * end * (1 - end) / n)
+    assert wilson(0.0, 30, Z)[0] == 0 and wilson(1.0, 30, Z)[1] == 1
+    assert wilson(0.2, -1, Z) == (0.0, 1.0)
+
+
+def test_effective_trials_solve_their_own_equation():
+    for p, variance in [(0.0, 1e-4), (0.2, 0.003), (1.0, 0.02), (0.5, 1e-9)]:
+        n = effective_trials(p, variance, Z)
+        centre = (p * n + Z**2 / 2) / (n + Z**2)
+        assert n * variance == pytest.approx(centre * (1 - centre), rel=1e-6)
+    for tiny in (1e-140, 1e-155, 1e-300):  # rounding that is left of a variance of 0
+        assert effective_trials(0.5, tiny, Z) > 1e100
+        assert bounded_interval(0.5, tiny, (0, 1), Z) == (0.5, 0.5)
+
+
+def test_quantiles_are_those_of_the_tables():
+    assert normal_quantile(0.95) == pytest.approx(1.959964, abs=1e-6)
+    assert student_quantile(0.95, 4) == pytest.approx(2.776445, abs=1e-6)
+    assert student_quantile(0.9, 10) == pytest.approx(1.812461, abs=1e-6)
+    assert missed_tail(Z) == pytest.approx(math.log(40))
+
+
+def test_the_anytime_quantile_is_robbins_mixture():
+    """sqrt((1 + 1/(n r)) log((n r + 1)/a^2)), and narrowest relative to 1/sqrt(n) near the planned number."""
+    alpha, planned = 0.05, 200
+    rho = (-2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)) / planned
+    for n in (1, 20, 200, 5000):
+        expected = math.sqrt((1 + 1 / (n * rho)) * math.log((n * rho + 1) / alpha**2))
+        assert anytime_quantile(0.95, n, planned) == pytest.approx(expected)
+    factors = {n: anytime_quantile(0.95, n, planned) for n in (20, 100, 200, 400, 2000)}
+    assert min(factors, key=factors.__getitem__) == 200
+    assert anytime_quantile(0.95, 0, 0) == anytime_quantile(0.95, 1, 1)
+
+
+def test_the_simultaneous_quantile_uses_the_terms_about_their_mean_and_the_confidence_asked_for():
+    rng = np.random.default_rng(0)
+    terms = rng.standard_normal((300, 2))
+    shifted = simultaneous_quantile(terms + 1000, 0.8, np.random.default_rng(1))
+    assert shifted == pytest.approx(simultaneous_quantile(terms, 0.8, np.random.default_rng(1)))
+    assert shifted == pytest.approx(normal_quantile(1 - (1 - 0.8**0.5)), abs=0.07)
+    silent = np.column_stack([terms, np.ones(300)])  # a metric that no label moves changes nothing
+    assert simultaneous_quantile(silent, 0.8, np.random.default_rng(1)) == pytest.approx(shifted)
+    assert simultaneous_quantile(terms * [1, 100], 0.8, np.random.default_rng(1)) == pytest.approx(shifted)
+    assert simultaneous_quantile(terms[:, :1], 0.99, np.random.default_rng(1)) >= normal_quantile(0.99)
+
+
+def test_the_reach_solves_its_own_equation():
+    """d^2 = z^2 (V + skew d - curve d^2) (V3), unless what could stay unseen is more."""
+    for variance, skew, curve in [(0.01, 0.0, 0.0), (0.01, 0.02, 0.0), (0.004, 0.01, 0.005), (0.0, 0.03, 0.01)]:
+        d = reach(Z, variance, skew, curve, 0.0)
+        assert d**2 == pytest.approx(Z**2 * (variance + skew * d - curve * d**2))
+        assert reach(Z, variance, skew, curve, d + 0.1) == d + 0.1
+
+
+def test_each_end_has_its_own_skewness_unseen_part_and_variance():
+    told = Evidence(0.0004, skew_low=0.01, skew_high=0.002, curve=0.001, unseen_low=0.0, unseen_high=0.3)
+    low, high = score_interval(0.5, lambda candidate: told, (0.0, 1.0), Z)
+    assert low == pytest.approx(0.5 - reach(Z, 0.0004, 0.01, 0.001, 0.0), abs=1e-9)
+    assert high == pytest.approx(0.8, abs=1e-9)
+    wider = score_interval(0.5, lambda candidate: Evidence(0.0004 * (4 if candidate < 0.5 else 1)), (0.0, 1.0), 2.0)
+    assert wider == pytest.approx((0.42, 0.54), abs=1e-9)
+    assert score_interval(0.5, lambda candidate: Evidence(100.0), (0.0, 1.0), Z) == (0.0, 1.0)
+
+
+def test_a_metric_without_bounds_and_large_values_has_ends_too():
+    low, high = score_interval(-5e7, lambda candidate: Evidence(1e12), (-math.inf, math.inf), 2.0)
+    assert (low, high) == pytest.approx((-5.2e7, -4.8e7), rel=1e-9)
+    low, high = score_interval(1e-9, lambda candidate: Evidence(0.0), (-math.inf, math.inf), 2.0)
+    assert low == pytest.approx(1e-9, abs=1e-7) == high
+    low, high = score_interval(0.0, lambda candidate: Evidence(1e40), (-math.inf, math.inf), 2.0)
+    assert low < -1e11 and high > 1e11 and math.isfinite(low) and math.isfinite(high)
+
+
+def test_many_points_are_searched_as_few_are():
+    """The greedy choice among thousands of points is the one over the whole sorted list."""
+    rng = np.random.default_rng(4)
+    for size, tail in [(5000, 3.7), (5000, 0.05), (300, 3.7), (256, 1.0), (257, 2.0), (5000, 1e9)]:
+        gain, hazard = rng.random(size) - 0.1, rng.random(size) * 1e-2 + 1e-4
+        order = np.argsort(-np.maximum(gain, 0) / hazard)
+        left, total = tail, 0.0
+        for row in order[gain[order] > 0]:
+            part = min(1.0, left / hazard[row])
+            total, left = total + part * gain[row], left - part * hazard[row]
+            if part < 1:
+                break
+        assert largest_unseen(gain, hazard, tail) == pytest.approx(total)
+    assert largest_unseen(np.ones(2), np.zeros(2), 1.0) == 2.0  # what nobody could have seen
+    assert largest_unseen(np.array([1.0]), np.array([2.0]), 1.0) == pytest.approx(0.5)
+    assert largest_unseen(np.array([1.0, 1.0]), np.array([1.0, 1.0]), 1.0) == pytest.approx(1.0)

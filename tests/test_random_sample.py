@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.history import History
-from altmas.intervals import normal_quantile, wilson
+from altmas.history import Batch, History
+from altmas.intervals import normal_quantile, student_quantile, wilson
 from altmas.methods import Task, Tradition
+from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import metric_set, truth_values
 
 METRICS = [
@@ -133,3 +134,187 @@ def test_a_mean_over_classes_has_an_interval_from_six_labels_per_class_on():
         assert one.note == "no interval: 17 labels for a mean over 3 classes (18 would do)"
     assert few[2].low < few[2].high
     assert all(one.interval == "fixed-n" and one.low < one.high for one in enough)
+
+
+# ---------------------------------------------------------------- against slow, obvious versions
+
+
+COUNTS = np.array([[9.0, 1, 0], [2, 6, 1], [0, 1, 4]])
+EXACT = np.array([[3.0, 2, 0], [0, 1, 0], [1, 0, 0]])
+ROWS = np.array([40.0, 30, 10])
+Z = normal_quantile(0.95)
+NAMES = altmas.Pool(None, [0, 1, 2], classes=[0, 1, 2])
+
+
+def sample(exact: bool = True, calibrate_rows: bool = False, counts=COUNTS) -> RandomSample:
+    return RandomSample(counts, EXACT if exact else np.zeros((3, 3)), ROWS, calibrate_rows)
+
+
+def found(name: str, of: RandomSample) -> tuple[float, float, float]:
+    value, low, high, note = interval_of_sample(metric_set([name], NAMES)[0], of, 0.95)
+    assert note == ""
+    return value, low, high
+
+
+def gradient(name: str, table: np.ndarray) -> np.ndarray:
+    """By small steps."""
+    metric, slope, step = metric_set([name], NAMES)[0], np.zeros((3, 3)), 1e-5
+    for cell in np.ndindex(3, 3):
+        more, less = table.copy(), table.copy()
+        more[cell] += step
+        less[cell] -= step
+        slope[cell] = (metric.of_table(more) - metric.of_table(less)) / (2 * step)
+    return slope
+
+
+def pseudo_labels() -> np.ndarray:
+    """z^2 labels: predicted as in the pool, half right, half wrong (C4)."""
+    share = np.where(np.eye(3) == 1, 0.5, 0.25)
+    return Z**2 * ROWS[:, None] / 80 * share
+
+
+def slow_variance(name: str, of: RandomSample) -> float:
+    """N^2 (1 - n/N) s^2 / n of the values that the gradient gives the (smoothed) labels (C4)."""
+    slope, labels = gradient(name, of.table), of.counts + pseudo_labels()
+    n = labels.sum()
+    mean = sum(labels[cell] * slope[cell] for cell in np.ndindex(3, 3)) / n
+    squares = sum(labels[cell] * (slope[cell] - mean) ** 2 for cell in np.ndindex(3, 3)) / n
+    return 80**2 * (1 - 24 / 80) * squares / n
+
+
+def slow_stratified_variance(name: str, of: RandomSample) -> float:
+    """The same row by row, each with its own finite-pool factor (C5)."""
+    slope, labels, total = gradient(name, of.table), of.counts + pseudo_labels(), 0.0
+    for a in range(3):
+        n = labels[a].sum()
+        mean = sum(labels[a, c] * slope[a, c] for c in range(3)) / n
+        squares = sum(labels[a, c] * (slope[a, c] - mean) ** 2 for c in range(3)) / n
+        total += ROWS[a] ** 2 * (1 - of.counts[a].sum() / ROWS[a]) * squares / n
+    return total
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_proportions_have_wilsons_interval_with_the_finite_pool_factor(exact):
+    """Successes and trials among 24 drawn of 80; what was volunteered is added exactly (B2)."""
+    top, bottom = (EXACT.trace(), EXACT.sum()) if exact else (0, 0)
+    low, high = wilson(19 / 24, 24 / (1 - 24 / 80), Z)
+    expected = [(top + 80 * share) / (bottom + 80) for share in (19 / 24, low, high)]
+    assert found("accuracy", sample(exact)) == pytest.approx(expected)
+    # precision: how many are called 1 is known, 9 of 30 were drawn
+    top, bottom = (EXACT[1, 1], EXACT[1].sum()) if exact else (0, 0)
+    low, high = wilson(6 / 9, 9 / (1 - 9 / 30), Z)
+    expected = [(top + 30 * share) / (bottom + 30) for share in (6 / 9, low, high)]
+    assert found("precision[1]", sample(exact)) == pytest.approx(expected)
+    # recall: how many are a 1 is not known, but estimated from 8 of them among 24
+    top, bottom = (EXACT[1, 1], EXACT[:, 1].sum()) if exact else (0, 0)
+    low, high = wilson(6 / 8, 8 / (1 - 24 / 80), Z)
+    size = 8 * 80 / 24
+    expected = [(top + size * share) / (bottom + size) for share in (6 / 8, low, high)]
+    assert found("recall[1]", sample(exact)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["f1[1]", "macro_recall"])
+def test_other_shares_have_wilsons_interval_at_the_trials_of_their_variance(name):
+    of = sample()
+    value, low, high = found(name, of)
+    centre = (value * 24 + Z**2 / 2) / (24 + Z**2)
+    assert (low, high) == pytest.approx(wilson(value, centre * (1 - centre) / slow_variance(name, of), Z), rel=1e-5)
+    rows = sample(calibrate_rows=True)
+    value, low, high = found(name, rows)
+    centre = (value * 24 + Z**2 / 2) / (24 + Z**2)
+    expected = wilson(value, centre * (1 - centre) / slow_stratified_variance(name, rows), Z)
+    assert (low, high) == pytest.approx(expected, rel=1e-5)
+
+
+def test_what_lies_between_minus_one_and_one_has_students_interval():
+    of = sample()
+    value, low, high = found("mcc", of)
+    half = student_quantile(0.95, 23) * slow_variance("mcc", of) ** 0.5
+    assert (low, high) == pytest.approx((value - half, min(1.0, value + half)), rel=1e-5) and high < 1
+    wild = np.array([[1.0, 1, 0], [0, 1, 0], [0, 0, 0]])
+    value, low, high = found("mcc", sample(exact=False, counts=wild))
+    assert -1 <= low < value < high == 1
+
+
+def test_known_row_sums_make_every_trial_worth_more():
+    """Calibrated: shares row by row, and trials multiplied by how much the linearised variance falls (C5)."""
+    of = sample(exact=False, calibrate_rows=True)
+    shares = COUNTS / COUNTS.sum(1, keepdims=True) * ROWS[:, None]
+    np.testing.assert_allclose(of.table, shares)
+    value, low, high = found("accuracy", of)
+    assert value == pytest.approx(shares.trace() / 80)
+    plain, calibrated = slow_variance("accuracy", of), slow_stratified_variance("accuracy", of)
+    unseen = (1 - 24 / 80) * calibrated / plain
+    assert (low, high) == pytest.approx(wilson(value, 24 / unseen, Z), rel=1e-5)
+
+
+def test_rows_are_calibrated_only_where_every_predicted_class_has_a_label():
+    without = COUNTS * np.array([[1.0], [1.0], [0.0]])
+    of = sample(exact=False, calibrate_rows=True, counts=without)
+    assert not of.stratified
+    np.testing.assert_allclose(of.table, without * 80 / 19)
+    nobody = RandomSample(without, np.zeros((3, 3)), np.array([40.0, 30, 0]), True)
+    assert nobody.stratified  # nothing is predicted as the third class
+    value, low, high, _ = interval_of_sample(metric_set(["f1[1]"], NAMES)[0], nobody, 0.95)
+    assert 0 < low < value < high < 1
+
+
+def test_means_over_classes_count_volunteered_labels_and_named_classes():
+    assert sample().named == 3 and sample().drawn == 24 and sample().volunteered == 7
+    few = RandomSample(np.diag([4.0, 4, 0]), EXACT, np.array([40.0, 30, 0]))
+    assert few.named == 3  # the third class was volunteered once
+    value, low, high, note = interval_of_sample(metric_set(["macro_f1"], NAMES)[0], few, 0.95)
+    assert note == "no interval: 15 labels for a mean over 3 classes (18 would do)" and np.isnan(low)
+    nothing = RandomSample(np.zeros((3, 3)), np.zeros((3, 3)), ROWS)
+    assert np.isnan(interval_of_sample(metric_set(["accuracy"], NAMES)[0], nothing, 0.95)[0])
+
+
+def test_a_class_that_was_only_volunteered_leaves_everything_open():
+    """No drawn 2, one volunteered: every point of the rest that has no label could be one, found or not."""
+    counts = np.array([[5.0, 1, 0], [1, 5, 0], [1, 1, 0]])
+    exact = np.zeros((3, 3))
+    exact[2, 2] = 1
+    value, low, high, _ = interval_of_sample(
+        metric_set(["recall[2]"], NAMES)[0], RandomSample(counts, exact, ROWS), 0.95
+    )
+    left = 80 - 14
+    assert (value, low, high) == pytest.approx((1.0, 1 / (1 + left), 1.0))
+
+
+# ---------------------------------------------------------------- sequences of draws
+
+
+def test_sequences_end_at_the_first_gap_and_leave_volunteered_labels_out():
+    pool, truth = world(20)
+    task = Task(pool, metric_set(["accuracy"], pool))
+    one, two, three = (np.array(rows) for rows in ([3, 1], [5, 7, 9], [11]))
+    batches = (
+        Batch(one, labels_before=0),
+        Batch(two, labels_before=3),
+        Batch(three, labels_before=4),
+    )
+    labels = {row: 0 for row in (3, 1, 15, 5, 9, 16, 11)}
+    first, second = Tradition().sequences(task, History(20, batches, labels))
+    assert first.rows.tolist() == [3, 1] and second.rows.tolist() == [5]  # 7 has no answer
+    assert first.open.all() and (first.sizes == 1).all() and first.belief is None
+    assert np.flatnonzero(~second.open).tolist() == [1, 3, 15]
+    skipped = History(20, batches, labels, {7: "dark"})
+    sequences = Tradition().sequences(task, skipped)
+    assert [part.rows.tolist() for part in sequences] == [[3, 1], [5, 7, 9], [11]]
+    assert np.flatnonzero(~sequences[2].open).tolist() == [1, 3, 5, 7, 9, 15]
+
+
+def test_drawn_and_volunteered_labels_are_counted_apart_inside_a_slice():
+    pool, truth = world(60)
+    task = Task(pool, metric_set(["accuracy", "accuracy@half=1"], pool))
+    batch = Tradition().propose(task, History(60), 20)
+    labels = {int(row): int(truth[row]) for row in batch.indices}
+    extra = [row for row in range(60) if row not in labels][:5]
+    history = History(60, (batch,), labels | {row: int(truth[row]) for row in extra})
+    whole, half = Tradition().estimate(task, history)
+    inside = [row for row in history.labels if row % 2 == 1]
+    assert whole.labels == whole.effective_labels == 25 and half.labels == len(inside)
+    right = [pool.predictions[row] == truth[row] for row in batch.indices]
+    told = [pool.predictions[row] == truth[row] for row in extra]
+    assert whole.value == pytest.approx((np.mean(right) * 55 + sum(told)) / 60)
+    assert whole.interval == "fixed-n" and whole.low < whole.value < whole.high

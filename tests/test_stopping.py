@@ -42,6 +42,69 @@ def test_nothing_is_reached_or_decided_by_fewer_than_twenty_drawn_labels():
     assert decide(plan, 60, 20, 50, 1.0, lambda: estimates(0.7, 0.8)).stop
 
 
+def several(*bounds: tuple[str, float, float]) -> Estimates:
+    return Estimates(tuple(Estimate(name, (a + b) / 2, a, b, 0.95, 100) for name, a, b in bounds), "any")
+
+
+def test_every_target_has_to_be_reached():
+    """One of two is narrow enough: not yet, and the sentence names the other; the widest makes the forecast."""
+    plan = create(metrics=["accuracy", "error", "kappa"], targets={"accuracy": 0.05, "error": 0.05, "kappa": 0.1}).plan
+    found = decide(
+        plan, 100, 100, 5000, math.nan, lambda: several(("accuracy", 0.8, 0.88), ("error", 0, 0.2), ("kappa", 0, 0.5))
+    )
+    assert not found.stop
+    assert found.reason == "error is not within 0.05 yet; kappa is not within 0.1 yet"
+    assert found.forecast is not None and found.forecast.labels == 525  # (0.25 / 0.1)^2 - 1 times 100
+    narrow = several(("accuracy", 0.8, 0.88), ("error", 0.1, 0.18), ("kappa", 0.5, 0.6))
+    assert decide(plan, 100, 100, 5000, math.nan, lambda: narrow).reason == "every target is reached"
+
+
+def test_a_half_width_of_exactly_the_target_reaches_it():
+    assert decision(0.5, 0.75, targets={"accuracy": 0.125}).stop
+    assert not decision(0.5, 0.75 + 1e-9, targets={"accuracy": 0.125}).stop
+
+
+def test_every_threshold_has_to_be_decided():
+    plan = create(metrics=["accuracy", "error"], thresholds={"accuracy": 0.7, "error": 0.2}).plan
+    one = several(("accuracy", 0.75, 0.85), ("error", 0.15, 0.25))
+    found = decide(plan, 100, 100, 500, math.nan, lambda: one)
+    assert not found.stop and found.reason == "error is not clear of 0.2 yet" and found.forecast is None
+    both = several(("accuracy", 0.75, 0.85), ("error", 0.15, 0.19))
+    assert decide(plan, 100, 100, 500, math.nan, lambda: both).stop
+
+
+def test_a_threshold_at_the_end_of_the_interval_is_decided_from_above_only():
+    assert decision(0.9, 0.95, thresholds={"accuracy": 0.9}).stop
+    assert not decision(0.8, 0.9, thresholds={"accuracy": 0.9}).stop
+
+
+def test_a_proof_decides_a_threshold_instead_of_the_interval():
+    plan = create(metrics=["accuracy"], thresholds={"accuracy": 0.9}).plan
+    asked = []
+
+    def proof(answer):
+        return lambda name, threshold: asked.append((name, threshold)) or answer
+
+    clear, unclear = (lambda: estimates(0.91, 0.95)), (lambda: estimates(0.85, 0.95))
+    assert not decide(plan, 100, 100, 500, math.nan, clear, proof(False)).stop
+    assert decide(plan, 100, 100, 500, math.nan, unclear, proof(True)).stop
+    assert decide(plan, 100, 100, 500, math.nan, clear, proof(None)).stop
+    assert asked == [("accuracy", 0.9)] * 3
+
+
+def test_one_undefined_width_leaves_no_forecast():
+    plan = create(metrics=["accuracy", "kappa"], targets={"accuracy": 0.01, "kappa": 0.1}).plan
+    found = decide(plan, 100, 100, 500, 2.0, lambda: several(("accuracy", 0.5, 0.9), ("kappa", math.nan, math.nan)))
+    assert not found.stop and found.forecast is None
+
+
+def test_the_budget_and_the_pool_end_a_session_at_their_very_number():
+    plan = create(budget=10).plan
+    assert not decide(plan, 9, 9, 50, 1.0, lambda: 1 / 0).stop
+    assert not decide(plan, 9, 9, 1, 1.0, lambda: 1 / 0).stop
+    assert decide(plan, 9, 9, 0, 1.0, lambda: 1 / 0).reason == "every point of the pool is labelled or skipped"
+
+
 def test_an_undefined_interval_reaches_nothing_and_forecasts_nothing():
     found = decision(math.nan, math.nan, targets={"accuracy": 0.05})
     assert not found.stop and found.forecast is None

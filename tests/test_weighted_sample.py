@@ -14,7 +14,7 @@ from altmas.methods.related.sawade import f_chances, optimal_chances, optimal_va
 from altmas.methods.related.weighted_sample import phi_of, self_normalised_variance
 from altmas.metrics import metric_set, table_of
 from altmas.simulate import label_until
-from altmas.weighted import draws_of, effective_sample_size
+from altmas.weighted import draws_of
 
 E = np.array([0.02, 0.05, 0.1, 0.3, 0.45, 0.5])
 
@@ -121,12 +121,6 @@ def test_importance_weighted_variance_and_coverage_are_as_simulated():
         variance = [self_normalised_variance(w, o - e) for w, o, e in zip(weights, wrong, estimate, strict=True)]
         covered = np.abs(estimate - E.mean()) <= 1.966 * np.sqrt(variance)
         assert covered.mean() == pytest.approx(0.95, abs=0.015)
-
-
-def test_effective_sample_size_counts_equal_weights():
-    assert effective_sample_size(np.full(7, 2.0)) == pytest.approx(7)
-    assert effective_sample_size(np.array([1.0, 0, 0])) == pytest.approx(1)
-    assert effective_sample_size(np.zeros(0)) == 0
 
 
 def test_scores_expect_the_moments_of_phi():

@@ -32,7 +32,7 @@ def effective_trials(p: float, variance: float, z: float) -> float:
     n = c (1 - c) / variance with c = (p n + z^2/2) / (n + z^2): finite and sensible at p = 0 and p = 1 too, where
     p (1 - p) / variance would say 0.
     """
-    if variance <= 0:
+    if variance <= 1e-150:  # 0, but for rounding; the square of n would not be a number any more
         return math.inf
     n = max(p * (1 - p) / variance, 1.0)
     for _ in range(60):

@@ -81,7 +81,7 @@ def settled(estimate: Estimate, threshold: float) -> bool:
 def _forecast(ratios: list[float], labels: int, left: int, seconds_per_label: float) -> Forecast | None:
     """Widths shrink like 1 / sqrt(labels): labels * ratio^2 are needed for the widest."""
     defined = [ratio for ratio in ratios if math.isfinite(ratio)]
-    if not defined or len(defined) < len(ratios) or labels == 0:
+    if not defined or len(defined) < len(ratios):
         return None
     more = min(left, math.ceil(labels * max(defined) ** 2) - labels)
-    return Forecast(max(0, more), more * seconds_per_label / 60)
+    return Forecast(more, more * seconds_per_label / 60)

@@ -1,0 +1,52 @@
+"""Estimates: what they say in words, as values, as a frame and as a page."""
+
+import json
+import math
+
+import pytest
+
+from altmas.estimates import Estimate, Estimates
+
+GOOD = Estimate("accuracy", 0.8125, 0.75, 0.875, 0.95, 160, 200.4, "fixed-n")
+NONE = Estimate("recall[<cat>]", math.nan, math.nan, math.nan, 0.95, 0, note="undefined: no label yet")
+BOTH = Estimates((GOOD, NONE), "tradition", {"why": "a test"})
+
+
+def test_half_of_the_width():
+    assert GOOD.half_width == 0.0625 and math.isnan(NONE.half_width)
+
+
+def test_an_estimate_in_a_line():
+    assert str(GOOD) == "accuracy                 0.8125  [0.7500, 0.8750]"
+    assert str(NONE) == "recall[<cat>]            undefined  undefined: no label yet"
+    assert str(BOTH) == f"{GOOD}\n{NONE}"
+
+
+def test_estimates_are_found_by_place_and_by_name():
+    assert len(BOTH) == 2 and list(BOTH) == [GOOD, NONE]
+    assert BOTH[0] is GOOD and BOTH["recall[<cat>]"] is NONE and BOTH[:1] == (GOOD,)
+    with pytest.raises(KeyError):
+        BOTH["recall[dog]"]
+
+
+def test_json_has_null_where_nothing_is_known():
+    whole = json.loads(json.dumps(BOTH.to_dict(), allow_nan=False))
+    assert whole["method"] == "tradition" and whole["info"] == {"why": "a test"}
+    first, second = whole["estimates"]
+    assert first["value"] == 0.8125 and first["low"] == 0.75 and first["labels"] == 160
+    assert second["value"] is None and second["effective_labels"] is None
+
+
+def test_a_frame_has_a_row_for_each_metric():
+    pytest.importorskip("pandas")
+    frame = BOTH.to_frame()
+    assert frame["metric"].tolist() == ["accuracy", "recall[<cat>]"] and frame["high"][0] == 0.875
+
+
+def test_a_notebook_shows_a_table_with_every_name_escaped():
+    page = BOTH._repr_html_()
+    assert page.startswith("<table><thead><tr><th>metric</th>") and page.endswith("</tbody></table>")
+    good = ("accuracy", "0.8125", "[0.7500, 0.8750] 95% fixed-n", "160", "200", "")
+    none = ("recall[&lt;cat&gt;]", "undefined", "", "0", "", "undefined: no label yet")
+    for cells in (good, none):
+        assert "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" in page

@@ -30,12 +30,20 @@ def name_of(wanted: MetricLike, pool: Pool = POOL) -> str:
 
 
 def test_every_name_in_the_list_can_be_asked_for():
-    concrete = {"[class]": "[cat]", "[class,beta]": "[cat,0.5]", "[predicted,true]": "[cat,dog]"}
+    concrete = {
+        "[class]": "[1]",
+        "[class,beta]": "[1,0.5]",
+        "[class,threshold]": "[1,0.5]",
+        "[predicted,true]": "[1,2]",
+    }
+    concrete |= {">=number": ">=2", "A - B": "accuracy - recall[1]", "metric,slice": "accuracy, site"}
+    concrete |= {"pass_rate": "share[1]"}
+    pool = Pool(None, [1, 2, 3], scores=np.eye(3), classes=[1, 2, 3], slices={"site": ["A", "A", "B"]})
     for name in names():
         for general, example in concrete.items():
             name = name.replace(general, example)
         wanted = ("cost", np.eye(3)) if name == "cost" else name
-        assert all(isinstance(metric, Metric) for metric in metric_set([wanted], POOL))
+        assert all(isinstance(metric, Metric) for metric in metric_set([wanted], pool))
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,24 @@ class Belief:
         table[np.diag_indices(n_classes)] += np.bincount(self.predictions, self.agree * kept, n_classes)
         return table
 
+    def of_class(self, code: int | Array) -> Array:
+        """(N,) f[i, code], with one code or one for each point."""
+        others = (1 - self.agree) * self.rivals[self.group, code]
+        return np.where(self.predictions == code, self.agree, others)
+
+    def table_by(self, rows: Array, n_rows: int, inside: Array | None = None) -> Array:
+        """(R, C) expected table of the points in the mask `inside`, counted by any row codes (N,)."""
+        if n_rows == self.rivals.shape[1] and np.array_equal(rows, self.predictions):
+            return self.table(inside)
+        n_groups, n_classes = self.rivals.shape
+        kept = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
+        cells, place = np.unique(rows * n_groups + self.group, return_inverse=True)
+        wrong = np.bincount(place, (1 - self.agree) * kept, len(cells))
+        table = np.bincount(rows * n_classes + self.predictions, self.agree * kept, n_rows * n_classes)
+        table = table.reshape(n_rows, n_classes)
+        np.add.at(table, cells // n_groups, wrong[:, None] * self.rivals[cells % n_groups])
+        return np.asarray(table)
+
     @cached_property
     def predicted_of_group(self) -> Array:
         """(G,) the predicted class that all points of a group share; -1 for a group without points."""

@@ -212,6 +212,9 @@ def unsupported(method: Method, metrics: Sequence[Metric]) -> str:
     other = [metric.name for metric in metrics if needs.metrics and not metric.is_one_of(needs.metrics)]
     if other:
         return f"cannot estimate {listing(other, 5)} (it knows {', '.join(needs.metrics)})"
+    beyond = [metric.name for metric in metrics if not needs.any_metric and not metric.of_one_table]
+    if beyond:
+        return f"is made for the predictions of one model and cannot estimate {listing(beyond, 5)}"
     classes = {metric.classes for metric in metrics}
     if needs.one_class and len(classes) > 1:
         asked = listing([metric.name for metric in metrics], 5)

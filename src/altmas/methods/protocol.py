@@ -17,6 +17,7 @@ class Needs:
 
     either     scores or features, whichever there are
     metrics    kinds of metrics it can estimate; empty for any
+    any_metric whether it estimates metrics that are no function of the table of predicted and true classes of one model
     one_class  all metrics must be about the same class
     biased     whether its estimates are off on average, beyond the O(1/n) of any ratio, until everything is labelled
     after      the publication it follows
@@ -28,6 +29,7 @@ class Needs:
     interval: str = "none"  # as in Estimate.interval
     either: bool = False
     metrics: tuple[str, ...] = ()
+    any_metric: bool = False
     one_class: bool = False
     biased: bool = False
     after: str = ""

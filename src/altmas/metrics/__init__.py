@@ -2,16 +2,21 @@
 
 from altmas.metrics.callables import from_callable
 from altmas.metrics.formulas import Metric, kappa, margins
-from altmas.metrics.names import MetricLike, is_one, metric_set, names, table_of, truth_values
+from altmas.metrics.names import MetricLike, is_one, metric_set, models_of, names, truth_values
+from altmas.metrics.weights import LabelWeights, RowCodes, Weights, table_of
 
 __all__ = [
+    "LabelWeights",
     "Metric",
     "MetricLike",
+    "RowCodes",
+    "Weights",
     "from_callable",
     "is_one",
     "kappa",
     "margins",
     "metric_set",
+    "models_of",
     "names",
     "table_of",
     "truth_values",

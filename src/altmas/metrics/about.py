@@ -7,6 +7,8 @@ known: no method or report has to be changed for a new one.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from altmas.types import Array
 
 Proportion = Callable[[tuple[int, ...], Array, Array], tuple[Array, Array]]
@@ -24,6 +26,8 @@ class About:
     proportion       what a share of points counts; None for any other metric
     trials_known     whether the predictions alone tell how many points stand below the line
     given            whether it is a function of the user's
+    unit             what it is measured in: differences are taken of metrics in the same unit only
+    caution          what a reader of its interval must know, or an empty string
     """
 
     meaning: str
@@ -33,6 +37,8 @@ class About:
     proportion: Proportion | None = None
     trials_known: bool = False
     given: bool = False
+    unit: str = "a share"
+    caution: str = ""
 
 
 def _accuracy(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
@@ -63,6 +69,12 @@ def _confusion(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Arr
     return (a == classes[0]) & (c == classes[1]), a == a
 
 
+def _share(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
+    return np.isin(c, classes), a == a
+
+
+NEAR_ZERO = "an estimate near 0 is too high: errors of either sign in a bin add up"
+
 ABOUT = {
     "accuracy": About(
         "share of the points on which the model is right",
@@ -81,8 +93,12 @@ ABOUT = {
     "macro_precision": About("mean precision over the classes that are predicted", over_classes=True),
     "macro_recall": About("mean recall over the classes that occur", over_classes=True),
     "macro_f1": About("mean F1 over the classes", over_classes=True),
-    "kappa": About("agreement of model and labels beyond chance (1 is perfect, 0 is chance)"),
-    "mcc": About("correlation of predictions and labels (1 is perfect, 0 is chance)"),
+    "kappa": About("agreement of model and labels beyond chance (1 is perfect, 0 is chance)", unit="agreement"),
+    "weighted_kappa": About(
+        "agreement of model and labels beyond chance, near misses counted in part (1 is perfect, 0 is chance)",
+        unit="agreement",
+    ),
+    "mcc": About("correlation of predictions and labels (1 is perfect, 0 is chance)", unit="a correlation"),
     "precision": About("of the points called {0}, the share that truly are", proportion=_precision, trials_known=True),
     "recall": About("of the points that truly are {0}, the share the model finds", proportion=_recall),
     "specificity": About(
@@ -98,7 +114,31 @@ ABOUT = {
         proportion=_confusion,
         trials_known=True,
     ),
-    "cost": About("mean cost of a point", lower_is_better=True),
+    "cost": About("mean cost of a point", lower_is_better=True, unit="cost"),
+    "share": About("share of all points that truly are {0}", proportion=_share, trials_known=True),
+    "mean": About("mean value of the true classes", unit="the value of a class"),
+    "roc_auc": About(
+        "probability that a point that is {0} scores higher than one that is not (area under the ROC curve)",
+        unit="an area",
+    ),
+    "macro_roc_auc": About("mean over the classes of the area under the ROC curve", over_classes=True, unit="an area"),
+    "average_precision": About("mean precision over the points that are {0}, by falling score", unit="an area"),
+    "macro_average_precision": About("mean over the classes of average precision", over_classes=True, unit="an area"),
+    "log_loss": About(
+        "mean of -ln(score of the true class), scores below 1.2e-7 counted as that", lower_is_better=True, unit="nats"
+    ),
+    "brier": About("mean squared distance of scores and truth", lower_is_better=True, unit="squared distance"),
+    "calibration_error": About(
+        "mean distance of score and share of right answers over ten bins of equally many points",
+        lower_is_better=True,
+        caution=NEAR_ZERO,
+    ),
+    "difference": About("difference of two metrics"),
+    "gap": About(
+        "largest difference between two groups",
+        lower_is_better=True,
+        caution="the largest of several differences: an estimate near 0 is too high",
+    ),
 }
 """What is known of each built-in metric, by kind."""
 

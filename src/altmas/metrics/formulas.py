@@ -1,4 +1,4 @@
-"""What a metric is: a function of the table T[predicted, true] with a gradient (docs/equations.md, 0).
+"""What a metric is: a value, and how each label moves it. Metrics of a table T[predicted, true] (docs/equations.md, 0).
 
 T[..., a, c] = how many points the model calls a and the oracle calls c; cells may be fractions of a count.
 t_k = T[k, k], r_k = row sum (predicted k), s_k = column sum (truly k), N = sum of T.
@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from altmas.errors import MetricError
 from altmas.metrics.about import ABOUT, GIVEN, About
+from altmas.metrics.influence import Influence, ItemInfluence, TableItems
+from altmas.metrics.weights import RowCodes, Weights
 from altmas.pool import Pool
 from altmas.types import Array
 
@@ -27,17 +29,53 @@ STEP = 1e-30
 """Complex step: no subtraction takes place, so it can be as small as floats go."""
 
 
+def predicted_rows(metric: "Metric", pool: Pool) -> RowCodes:
+    """Points by the class that the metric's model predicts."""
+    return RowCodes(("predicted", metric.model), answers_of(pool, metric.model), len(pool.classes))
+
+
+def threshold_rows(metric: "Metric", pool: Pool) -> RowCodes:
+    """Points by whether the score of the metric's class reaches its threshold: row 1 if it does."""
+    assert metric.threshold is not None
+    reached = scores_of(pool, metric.model)[:, metric.classes[0]] >= metric.threshold
+    key = ("score", metric.model, metric.classes[0], metric.threshold)
+    return RowCodes(key, reached.astype(np.int64), 2)
+
+
+def one_row(metric: "Metric", pool: Pool) -> RowCodes:
+    """All points in one row: what no model has a say in."""
+    return RowCodes(("one",), np.zeros(len(pool), np.int64), 1)
+
+
+def answers_of(pool: Pool, model: str | None) -> NDArray[np.int64]:
+    """(N,) codes that a model predicts; the first model by default."""
+    return pool.predictions if model is None else pool.model(model).predictions
+
+
+def scores_of(pool: Pool, model: str | None) -> NDArray[np.float64]:
+    """(N, C) scores of a model; the first model by default. MetricError if it has none."""
+    found = pool.scores if model is None else pool.model(model).scores
+    if found is None:
+        raise MetricError("this needs the model's scores, and the pool has none")
+    return np.asarray(found)
+
+
 @dataclass(frozen=True)
 class Metric:
-    """One number of interest: Q(T) of the table of the points in `where` (paper Eq. 1).
+    """One number of interest: a function Q of what the labels of the points in `where` are (paper Eq. 1).
 
-    name      how users, files and reports call it
-    of_table  (..., C, C) -> (...); undefined is nan
-    gradient  (C, C) -> (C, C); dQ/dT[a, c], 0 where Q is undefined
-    bounds    smallest and largest value the metric can take
-    where     (slice name, value) that restricts it, or None for the whole pool
-    kind      the family, e.g. "recall", for what is known of it (`about`) and for closed forms (`pick`)
-    classes   codes of the classes in its name
+    A metric of this class is a function of a table T[row, true]; other families (scores, differences) override `at`.
+
+    name       how users, files and reports call it
+    of_table   (..., R, C) -> (...); undefined is nan
+    gradient   (R, C) -> (R, C); dQ/dT[r, c], 0 where Q is undefined
+    bounds     smallest and largest value the metric can take
+    where      (slice name, value) that restricts it, or None for the whole pool
+    kind       the family, e.g. "recall", for what is known of it (`about`) and for closed forms (`pick`)
+    classes    codes of the classes in its name
+    model      whose answers or scores it is about; None for the first model, or for a metric of the truth alone
+    threshold  the answer is "score of the class >= threshold" in place of the predicted class
+    rows       (metric, pool) -> in which row of the table each point is counted
     """
 
     name: str
@@ -47,15 +85,100 @@ class Metric:
     where: tuple[str, str] | None = None
     kind: str = "callable"
     classes: tuple[int, ...] = ()
+    model: str | None = None
+    threshold: float | None = None
+    rows: Callable[["Metric", Pool], RowCodes] = predicted_rows
+
+    # ------------------------------------------------------------ value and influence
+
+    def at(self, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
+        """(Q(W), D_i(c) at W); the weights are those of the metric's own points."""
+        rows = self.rows(self, pool)
+        table = weights.table(rows)
+        return float(self.of_table(table)), TableItems(rows, self.influence(table), weights.n_classes)
+
+    def value(self, pool: Pool, weights: Weights) -> float:
+        """Q(W); nan where undefined."""
+        return float(self.of_table(weights.table(self.rows(self, pool))))
+
+    def influence(self, table: Array) -> Influence:
+        """dQ/dT of one label at a table with known row sums; zero where the metric is undefined."""
+        own_row = self.rows is predicted_rows
+        if self.kind in ("accuracy", "error") and own_row:
+            slope = 1.0 / table.sum() if table.sum() > 0 else 0.0
+            return Influence(np.full(len(table), slope if self.kind == "accuracy" else -slope))
+        if self.kind in ("precision", "recall", "f1") and own_row:
+            return _of_class_influence(self.kind, self.classes[0], table)
+        dense = self.gradient(table)
+        own = np.diagonal(dense).copy() if dense.shape[0] == dense.shape[1] else np.zeros(len(dense))
+        return Influence(own, dense=dense)
+
+    @property
+    def parts(self) -> tuple[tuple[float, "Metric"], ...]:
+        """(factor, metric) whose sum it is: itself, or the two sides of a difference."""
+        return ((1.0, self),)
+
+    @property
+    def contrasts(self) -> tuple["Metric", ...]:
+        """The metrics whose largest absolute value it is; empty for every metric but a gap."""
+        return ()
+
+    def own_points(self, pool: Pool) -> NDArray[np.bool_] | None:
+        """(N,) points that are answered with the metric's one class; None where it is not about one class."""
+        if len(self.classes) != 1 or self.rows is one_row:
+            return None
+        rows = self.rows(self, pool)
+        return np.asarray(rows.codes == (1 if self.threshold is not None else self.classes[0]))
+
+    def scales_at(self, value: float, candidate: float) -> tuple[float, float]:
+        """How much larger D is at points answered with its class, and at the others, if the metric is `candidate`.
+
+        A ratio sum num / sum den is tested by sum (num - q den), whose terms depend on the candidate q: for recall a
+        point of its class counts 1 - q where it is found and q where it is missed.
+        """
+        if self.kind not in RATIO_TERMS:
+            return 1.0, 1.0
+        now, then = RATIO_TERMS[self.kind](value), RATIO_TERMS[self.kind](candidate)
+        own, other = (min(b / a, 1e6) if a > 0 else 1.0 for a, b in zip(now, then, strict=True))
+        return own, other
+
+    # ------------------------------------------------------------ which points, which model
 
     def members(self, pool: Pool) -> NDArray[np.bool_] | None:
         """(N,) which points the metric is about, or None for all of them."""
         return None if self.where is None else pool.slices[self.where[0]] == self.where[1]
 
     @property
+    def of_one_table(self) -> bool:
+        """Whether it is a function of the table of predicted and true classes of the pool's one model."""
+        return self.model is None and self.rows in (predicted_rows, one_row) and type(self) is Metric
+
+    @property
+    def needs_answers(self) -> bool:
+        """Whether it is about a model at all, not about the truth alone."""
+        return self.rows is not one_row
+
+    # ------------------------------------------------------------ what there is to say
+
+    @property
     def about(self) -> About:
         """What there is to say about it besides its value."""
         return ABOUT.get(self.kind, GIVEN)
+
+    @property
+    def family(self) -> tuple[object, ...]:
+        """Metrics of one family share one vote on where labels are drawn, so that 20 classes do not drown accuracy."""
+        return (self.kind, self.where)
+
+    @property
+    def unit(self) -> str:
+        """What it is measured in; a function of the user's is like nothing but itself."""
+        return self.name.partition("@")[0] if self.about.given else self.about.unit
+
+    @property
+    def right_or_wrong(self) -> bool:
+        """Whether it looks at nothing but whether the (first) model is right, on the whole pool."""
+        return self.about.right_or_wrong and self.where is None
 
     @property
     def lower_is_better(self) -> bool:
@@ -64,16 +187,55 @@ class Metric:
 
     def meaning(self, pool: Pool) -> str:
         """What it is, in words."""
-        said = self.about.meaning.format(*(pool.classes[code] for code in self.classes))
+        names = [str(pool.classes[code]) for code in self.classes]
+        said = self.about.meaning.format(*([" or ".join(names)] if self.rows is one_row else names))
+        if self.threshold is not None:
+            said += f" (the answer is {names[0]} where its score is at least {self.threshold:g})"
+        if self.model is not None:
+            said += f" (model {self.model})"
         return said if self.where is None else f"{said}, where {self.where[0]} is {self.where[1]}"
+
+    def proportion(self, shape: tuple[int, ...]) -> tuple[Array, Array] | None:
+        """(counted above the line, counted below it), masks of the table's cells; None if it is no share of points."""
+        if self.about.proportion is None:
+            return None
+        row, true = np.indices(shape)
+        answered = row if self.threshold is None else np.where(row == 1, self.classes[0], -1)
+        return self.about.proportion(self.classes, answered, true)
 
     def pick(self, by_kind: Mapping[str, T]) -> T | None:
         """What a table of closed forms by kind holds for it; None where the general way has to do."""
-        return by_kind.get(self.kind)
+        return by_kind.get(self.kind) if self.rows is predicted_rows else None
 
     def is_one_of(self, kinds: Container[str]) -> bool:
-        """Whether it is of one of these kinds."""
-        return self.kind in kinds
+        """Whether it is of one of these kinds, as the answers of a model are judged."""
+        return self.kind in kinds and self.rows is predicted_rows
+
+
+RATIO_TERMS: dict[str, Callable[[float], tuple[float, float]]] = {
+    "recall": lambda q: (1 - q, q),
+    "specificity": lambda q: (q, 1 - q),
+    "f1": lambda q: (2 - q, q),
+    "jaccard": lambda q: (1.0, q),
+}
+"""Spread of num - q den over the true classes of a point (answered with the class, answered with another one)."""
+
+
+def _of_class_influence(kind: str, k: int, table: Array) -> Influence:
+    """(C4), the part that belongs to the row sums apart: t = T[k, k], r = row sum, s = column sum of class k."""
+    t, r, s = float(table[k, k]), float(table[k].sum()), float(table[:, k].sum())
+    own, row = np.zeros(len(table)), np.zeros(len(table))
+    top, bottom, by_t = {"precision": (t, r, 1.0), "recall": (t, s, 1.0), "f1": (2 * t, r + s, 2.0)}[kind]
+    if bottom <= 0:
+        return Influence(own)
+    value = top / bottom
+    if kind != "recall":
+        row[k] = -value / bottom
+    if kind == "precision":
+        own[k] = by_t / bottom
+        return Influence(own, row=row)
+    own[k] = (by_t - value) / bottom
+    return Influence(own, k, np.full(len(table), -value / bottom), row=row)
 
 
 # ---------------------------------------------------------------- values from margins, (0.1)-(0.9)
@@ -208,6 +370,63 @@ def of_class(name: str, of: OfClass, k: int, **more: Any) -> Metric:
         return slopes[np.ix_(inside, inside)]
 
     return Metric(name, of_table, gradient, classes=(k,), **more)
+
+
+def at_threshold(name: str, of: OfClass, k: int, threshold: float, n_classes: int, **more: Any) -> Metric:
+    """The metric of one class at a threshold of its score: of(1, t, r, s) on the 2 x 2 table "reached" by "truly k"."""
+    inside = (np.arange(n_classes) == k).astype(int)
+    member = np.eye(2)[:, inside]  # (2, C): rest, k
+
+    def of_table(table: Array) -> Array:
+        return of(1, *margins(np.asarray(table) @ member.T))
+
+    def gradient(table: Array) -> Array:
+        slopes = _slopes(lambda t, r, s: of(1, t, r, s), np.asarray(table, np.float64) @ member.T)
+        return slopes[:, inside]
+
+    return Metric(name, of_table, gradient, classes=(k,), threshold=threshold, rows=threshold_rows, **more)
+
+
+def of_truth(name: str, values: ArrayLike, **more: Any) -> Metric:
+    """The mean of values[true] over the points, (S1): a share for values of 0 and 1. It needs no model."""
+    weights = np.asarray(values, np.float64)
+
+    def of_table(table: Array) -> Array:
+        table = np.asarray(table)
+        return _ratio((table * weights).sum((-2, -1)), table.sum((-2, -1)))
+
+    def gradient(table: Array) -> Array:
+        total = np.sum(table)
+        spread = (weights - np.sum(table * weights) / total) / total if total else np.zeros_like(weights)
+        return np.broadcast_to(spread, np.shape(table)).copy()
+
+    bounds = (float(weights.min()), float(weights.max()))
+    return Metric(name, of_table, gradient, bounds=bounds, rows=one_row, **more)
+
+
+def weighted_kappa(name: str, power: int, n_classes: int) -> Metric:
+    """(S2) Cohen's kappa with disagreement |a - c|^power between the a-th and the c-th class."""
+    places = np.arange(n_classes)
+    apart = np.abs(places[:, None] - places[None, :]).astype(np.float64) ** power
+
+    def parts(table: Array) -> tuple[Array, Array, Array]:
+        seen = (table * apart).sum((-2, -1))
+        by_chance = np.einsum("...a,ac,...c->...", table.sum(-1), apart, table.sum(-2))
+        return seen, by_chance, table.sum((-2, -1))
+
+    def of_table(table: Array) -> Array:
+        seen, by_chance, total = parts(np.asarray(table))
+        return 1 - _ratio(total * seen, by_chance)
+
+    def gradient(table: Array) -> Array:
+        table = np.asarray(table, np.float64)
+        seen, by_chance, total = (float(one) for one in parts(table))
+        if by_chance <= 0:
+            return np.zeros_like(table)
+        of_chance = (apart @ table.sum(0))[:, None] + (table.sum(1) @ apart)[None, :]
+        return np.asarray(-(seen + total * apart) / by_chance + total * seen / by_chance**2 * of_chance)
+
+    return Metric(name, of_table, gradient, bounds=(-1.0, 1.0), kind="weighted_kappa")
 
 
 def _slopes(of: OfMargins, table: Array) -> Array:

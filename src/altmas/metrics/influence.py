@@ -1,17 +1,24 @@
-"""How the label of each point moves a metric, to first order: D[a, c] = dQ/dT[a, c] in its cheapest exact form.
+"""How the label of each point moves a metric, to first order: D_i(c) = dQ/dW[i, c] (docs/equations.md, S).
 
-Row sums of T are known, so a constant added to a row of D changes nothing. For most metrics that leaves D zero outside
-the diagonal and one column, which keeps 1,000 classes and 2,000 metrics affordable; any other metric has a dense D.
+For a metric of a table D_i(c) = D[r_i, c] = dQ/dT[r_i, c], kept in its cheapest exact form. Row sums of T are known, so
+a constant added to a row of D changes nothing. For most metrics that leaves D zero outside the diagonal and one column,
+which keeps 1,000 classes and 2,000 metrics affordable; any other metric has a dense D. Metrics of scores have a D for
+each point.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from altmas.belief import Belief
-from altmas.metrics import Metric
+from altmas.metrics.weights import RowCodes, Weights
 from altmas.types import Array
+
+CHUNK = 2_000_000
+"""Numbers of D that are looked at together where it has no shorter form."""
 
 
 @dataclass(frozen=True)
@@ -105,52 +112,280 @@ class Influence:
         return max(0.0, float(square - mean**2 / total))
 
 
-def influence_of(metric: Metric, table: Array) -> Influence:
-    """The influence of one label on the metric at a table with known row sums; zero where the metric is undefined."""
-    n_classes = len(table)
-    if metric.kind in ("accuracy", "error"):
-        slope = 1.0 / table.sum() if table.sum() > 0 else 0.0
-        return Influence(np.full(n_classes, slope if metric.kind == "accuracy" else -slope))
-    if metric.kind in ("precision", "recall", "f1"):
-        return _of_class(metric.kind, metric.classes[0], table)
-    dense = metric.gradient(table)
-    return Influence(np.diagonal(dense).copy(), dense=dense)
+# ---------------------------------------------------------------- at items
 
 
-def _of_class(kind: str, k: int, table: Array) -> Influence:
-    """(C4), the part that belongs to the row sums apart: t = T[k, k], r = row sum, s = column sum of class k."""
-    t, r, s = float(table[k, k]), float(table[k].sum()), float(table[:, k].sum())
-    own, row = np.zeros(len(table)), np.zeros(len(table))
-    top, bottom, by_t = {"precision": (t, r, 1.0), "recall": (t, s, 1.0), "f1": (2 * t, r + s, 2.0)}[kind]
-    if bottom <= 0:
-        return Influence(own)
-    value = top / bottom
-    if kind != "recall":
-        row[k] = -value / bottom
-    if kind == "precision":
-        own[k] = by_t / bottom
-        return Influence(own, row=row)
-    own[k] = (by_t - value) / bottom
-    return Influence(own, k, np.full(len(table), -value / bottom), row=row)
+class ItemInfluence:
+    """D_i(c) of every point; what it has to offer is `rows`, the rest may have a cheaper form.
 
-
-def scales_at(metric: Metric, value: float, candidate: float) -> tuple[float, float]:
-    """How much larger D is at points predicted as the metric's class, and at the others, if the metric is `candidate`.
-
-    A ratio sum num / sum den is tested by sum (num - q den), whose terms depend on the candidate q: for recall a point
-    of its class counts 1 - q where it is found and q where it is missed.
+    size, n_classes  N and C
     """
-    if metric.kind not in RATIO_TERMS:
-        return 1.0, 1.0
-    now, then = RATIO_TERMS[metric.kind](value), RATIO_TERMS[metric.kind](candidate)
-    own, other = (min(b / a, 1e6) if a > 0 else 1.0 for a, b in zip(now, then, strict=True))
-    return own, other
+
+    size: int
+    n_classes: int
+
+    def rows(self, points: Array) -> Array:
+        """(n, C) D_i(c) of these points."""
+        raise NotImplementedError
+
+    def constant(self) -> Array | float:
+        """(N,) what was left out of D_i(c) for every c alike; it matters for random sampling alone."""
+        return 0.0
+
+    def at(self, points: Array, codes: Array) -> Array:
+        """(n,) D_i(c) of these points with these labels."""
+        return np.asarray(self.rows(points)[np.arange(len(points)), codes])
+
+    def mean(self, points: Array, belief: Belief) -> Array:
+        """(n,) E D_i(y) of these points when y follows the belief."""
+        return np.asarray((belief.rows(points) * self.rows(points)).sum(1))
+
+    def moments(self, belief: Belief) -> tuple[Array, Array]:
+        """(mean, variance), each (N,), of D_i(y) when y follows the belief."""
+        mean, variance = np.zeros(self.size), np.zeros(self.size)
+        for points in self._chunks():
+            believed, moves = belief.rows(points), self.rows(points)
+            mean[points] = (believed * moves).sum(1)
+            variance[points] = (believed * (moves - mean[points][:, None]) ** 2).sum(1)
+        return mean, variance
+
+    def third_moment(self, belief: Belief) -> Array:
+        """(N,) E (D - E D)^3 of D_i(y) when y follows the belief."""
+        found = np.zeros(self.size)
+        for points in self._chunks():
+            believed, moves = belief.rows(points), self.rows(points)
+            centre = (believed * moves).sum(1)[:, None]
+            found[points] = (believed * (moves - centre) ** 3).sum(1)
+        return found
+
+    def range(self) -> tuple[Array, Array]:
+        """(smallest, largest), each (N,), of D_i over the classes."""
+        low, high = np.zeros(self.size), np.zeros(self.size)
+        for points in self._chunks():
+            moves = self.rows(points)
+            low[points], high[points] = moves.min(1), moves.max(1)
+        return low, high
+
+    def dot(self, new: Weights, old: Weights) -> float:
+        """sum_i <new_i - old_i, D_i>, for weights with the same weight of every point."""
+        total, points = 0.0, np.arange(self.size)
+        for code in range(self.n_classes):
+            moves = self.at(points, np.full(self.size, code))
+            total += float(((new.of_class(code) - old.of_class(code)) * moves).sum())
+        return total
+
+    def spread(self, weights: Weights) -> float:
+        """sum_i <W_i, (D_i - mean of D)^2>: N times the variance of D under random sampling."""
+        total, mean, square = float(weights.mass.sum()), 0.0, 0.0
+        if total <= 0:
+            return 0.0
+        points = np.arange(self.size)
+        for code in range(self.n_classes):
+            share = np.maximum(weights.of_class(code), 0.0)
+            moves = self.at(points, np.full(self.size, code)) + self.constant()
+            mean, square = mean + float((share * moves).sum()), square + float((share * moves**2).sum())
+        return max(0.0, square - mean**2 / total)
+
+    def _chunks(self) -> Iterator[Array]:
+        step = max(1, CHUNK // max(self.n_classes, 1))
+        for start in range(0, self.size, step):
+            yield np.arange(start, min(start + step, self.size))
 
 
-RATIO_TERMS: dict[str, Callable[[float], tuple[float, float]]] = {
-    "recall": lambda q: (1 - q, q),
-    "specificity": lambda q: (q, 1 - q),
-    "f1": lambda q: (2 - q, q),
-    "jaccard": lambda q: (1.0, q),
-}
-"""Spread of num - q den over the true classes of a point (predicted as the class, predicted as another one)."""
+@dataclass(frozen=True)
+class TableItems(ItemInfluence):
+    """D_i(c) = D[r_i, c] of a metric of a table."""
+
+    row_codes: RowCodes
+    cells: Influence
+    n_classes: int
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return len(self.row_codes.codes)
+
+    def rows(self, points: Array) -> Array:
+        codes = self.row_codes.codes[points]
+        return self.cells.at(codes[:, None], np.broadcast_to(np.arange(self.n_classes), (len(points), self.n_classes)))
+
+    def at(self, points: Array, codes: Array) -> Array:
+        return self.cells.at(self.row_codes.codes[points], codes)
+
+    def constant(self) -> Array | float:
+        return 0.0 if self.cells.row is None else self.cells.row[self.row_codes.codes]
+
+    def moments(self, belief: Belief) -> tuple[Array, Array]:
+        if self._anchored(belief):
+            return self.cells.moments(belief)
+        mean, square = (self._raw_moment(belief, power) for power in (1, 2))
+        return mean, np.maximum(square - mean**2, 0.0)
+
+    def third_moment(self, belief: Belief) -> Array:
+        if self._anchored(belief):
+            return self.cells.third_moment(belief)
+        mean, square, cube = (self._raw_moment(belief, power) for power in (1, 2, 3))
+        return np.asarray(cube - 3 * mean * square + 2 * mean**3)
+
+    def range(self) -> tuple[Array, Array]:
+        low, high = self.cells.range()
+        return low[self.row_codes.codes], high[self.row_codes.codes]
+
+    def dot(self, new: Weights, old: Weights) -> float:
+        return self.cells.dot(new.table(self.row_codes) - old.table(self.row_codes))
+
+    def spread(self, weights: Weights) -> float:
+        return self.cells.spread(weights.table(self.row_codes))
+
+    def _anchored(self, belief: Belief) -> bool:
+        """Whether rows are the answers that the belief is anchored at, which has a shorter way."""
+        own = self.row_codes.count == belief.rivals.shape[1]
+        return own and np.array_equal(self.row_codes.codes, belief.predictions)
+
+    def _raw_moment(self, belief: Belief, power: int) -> Array:
+        """(N,) E D[r_i, y]^power for row codes of any kind."""
+        rows, cells = self.row_codes.codes, self.cells
+        if cells.dense is not None:
+            moves = cells.dense**power
+            others = (belief.rivals @ moves.T)[belief.group, rows]
+            return np.asarray(belief.agree * moves[rows, belief.predictions] + (1 - belief.agree) * others)
+        found = belief.of_class(rows) * cells.own[rows] ** power
+        if cells.side is not None and cells.column is not None:
+            found = found + np.where(
+                rows == cells.column, 0.0, belief.of_class(cells.column) * cells.side[rows] ** power
+            )
+        return np.asarray(found)
+
+
+@dataclass(frozen=True)
+class ClassItems(ItemInfluence):
+    """D_i(c) = moves_i where c is the class that counts at this point, else 0.
+
+    moves     (N,)
+    counted   the class that counts, one for all points or (N,)
+    constants (N,) what was left out for every class alike
+    """
+
+    moves: Array
+    counted: int | Array
+    n_classes: int
+    constants: Array | None = None
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return len(self.moves)
+
+    @cached_property
+    def _codes(self) -> Array:
+        return np.broadcast_to(self.counted, self.size)
+
+    def rows(self, points: Array) -> Array:
+        found = np.zeros((len(points), self.n_classes))
+        found[np.arange(len(points)), self._codes[points]] = self.moves[points]
+        return found
+
+    def at(self, points: Array, codes: Array) -> Array:
+        return np.where(codes == self._codes[points], self.moves[points], 0.0)
+
+    def constant(self) -> Array | float:
+        return 0.0 if self.constants is None else self.constants
+
+    def mean(self, points: Array, belief: Belief) -> Array:
+        return np.asarray(belief.rows(points)[np.arange(len(points)), self._codes[points]] * self.moves[points])
+
+    def moments(self, belief: Belief) -> tuple[Array, Array]:
+        chance = belief.of_class(self.counted)
+        return chance * self.moves, chance * (1 - chance) * self.moves**2
+
+    def third_moment(self, belief: Belief) -> Array:
+        chance = belief.of_class(self.counted)
+        return np.asarray(chance * (1 - chance) * (1 - 2 * chance) * self.moves**3)
+
+    def range(self) -> tuple[Array, Array]:
+        return np.minimum(self.moves, 0.0), np.maximum(self.moves, 0.0)
+
+    def dot(self, new: Weights, old: Weights) -> float:
+        return float(((new.of_class(self.counted) - old.of_class(self.counted)) * self.moves).sum())
+
+    def spread(self, weights: Weights) -> float:
+        mass = weights.mass
+        total = float(mass.sum())
+        if total <= 0:
+            return 0.0
+        inside, constant = np.maximum(weights.of_class(self.counted), 0.0), np.asarray(self.constant())
+        outside = np.maximum(mass - inside, 0.0)
+        mean = float((inside * (self.moves + constant) + outside * constant).sum())
+        square = float((inside * (self.moves + constant) ** 2 + outside * constant**2).sum())
+        return max(0.0, square - mean**2 / total)
+
+
+@dataclass(frozen=True)
+class DenseItems(ItemInfluence):
+    """D_i(c) = moves[i, c], (N, C): as many numbers as the model's scores; constants (N,) as in `ClassItems`."""
+
+    moves: Array
+    constants: Array | None = None
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return len(self.moves)
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        return int(self.moves.shape[1])
+
+    def rows(self, points: Array) -> Array:
+        return np.asarray(self.moves[points])
+
+    def at(self, points: Array, codes: Array) -> Array:
+        return np.asarray(self.moves[points, codes])
+
+    def constant(self) -> Array | float:
+        return 0.0 if self.constants is None else self.constants
+
+
+@dataclass(frozen=True)
+class SumOfItems(ItemInfluence):
+    """sum_k factor_k D_k, each D_k counted inside its mask (None: everywhere)."""
+
+    parts: Sequence[tuple[float, ItemInfluence, Array | None]]
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.parts[0][1].size
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        return self.parts[0][1].n_classes
+
+    def rows(self, points: Array) -> Array:
+        total = np.zeros((len(points), self.n_classes))
+        for factor, items, inside in self.parts:
+            total += factor * items.rows(points) * (1.0 if inside is None else inside[points][:, None])
+        return total
+
+    def at(self, points: Array, codes: Array) -> Array:
+        total = np.zeros(len(points))
+        for factor, items, inside in self.parts:
+            total += factor * items.at(points, codes) * (1.0 if inside is None else inside[points])
+        return total
+
+    def constant(self) -> Array | float:
+        total = np.zeros(self.size)
+        for factor, items, inside in self.parts:
+            total += factor * items.constant() * (1.0 if inside is None else inside)
+        return total
+
+
+# ---------------------------------------------------------------- as the estimator asks today
+
+
+def influence_of(metric: Any, table: Array) -> Influence:
+    """The influence of one label on a metric of a table."""
+    found: Influence = metric.influence(table)
+    return found
+
+
+def scales_at(metric: Any, value: float, candidate: float) -> tuple[float, float]:
+    """How much larger D is at points answered with the metric's class, and at the others, if it is `candidate`."""
+    found: tuple[float, float] = metric.scales_at(value, candidate)
+    return found

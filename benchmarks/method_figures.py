@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -73,10 +73,9 @@ def table(group: str, found: Figures) -> str:
     head = "method", "needs", "interval", "biased", "mean coverage", "label value", "what it does"
     lines = []
     for name, what in GROUPS[group].items():
-        needs: Any = method_named(name).needs
-        wanted = "either" if needs.either else "features" if needs.features else "scores" if needs.scores else "–"
-        wanted += f", `altmas[{needs.extra}]`" if needs.extra else ""
-        given, biased = ("yes" if one else "no" for one in (needs.interval != "none", needs.biased))
+        traits = method_named(name).traits
+        wanted = ", ".join([*traits.requires, *([f"`altmas[{traits.extra}]`"] if traits.extra else [])]) or "–"
+        given, biased = ("yes" if yes else "no" for yes in (traits.interval != "none", traits.biased))
         coverage, value = found.get(name, (None, math.nan))
         cover = "–" if coverage is None else f"{coverage:.3f}" if coverage >= 0.9 else f"**{coverage:.3f}**"
         lines.append([f"`{name}`", wanted, given, biased, cover, f"{value:.2g}", what])

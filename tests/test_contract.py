@@ -37,7 +37,7 @@ def world(order: tuple[int, ...] = (0, 1, 2)) -> tuple[altmas.Pool, np.ndarray]:
 
 @pytest.fixture(
     params=[
-        pytest.param(name, marks=[pytest.mark.paper] if make().needs.extra else []) for name, make in METHODS.items()
+        pytest.param(name, marks=[pytest.mark.paper] if make().traits.extra else []) for name, make in METHODS.items()
     ]
 )
 def method(request) -> Method:
@@ -57,7 +57,7 @@ def test_it_says_what_it_is(method):
     assert isinstance(method, Method)
     assert METHODS[method.name] is type(method)
     assert type(method)(**options_of(method)) == method
-    assert method.needs.interval in ("fixed-n", "credible", "none")
+    assert method.traits.interval in ("fixed-n", "credible", "none")
 
 
 def test_inclusion_is_a_probability_of_every_point_or_none_at_all(method):
@@ -110,7 +110,7 @@ def test_estimates_are_complete_inside_their_bounds_and_repeatable(method):
     assert [one.metric for one in first] == [metric.name for metric in task.metrics]
     for one, again in zip(first, second, strict=True):
         assert (one.value, one.low, one.high) == pytest.approx((again.value, again.low, again.high), nan_ok=True, abs=0)
-        assert one.interval == method.needs.interval or one.interval == "none"
+        assert one.interval == method.traits.interval or one.interval == "none"
         if not np.isnan(one.value):
             assert 0 <= one.value <= 1
         if not np.isnan(one.low):
@@ -166,7 +166,7 @@ def test_skipped_points_are_not_proposed_again(method):
 
 def test_a_pool_without_what_it_needs_is_refused_by_name(method):
     bare = altmas.Pool(None, [0, 1, 0, 1])
-    if method.needs.features or method.needs.scores or method.needs.either:
+    if method.traits.requires:
         with pytest.raises(
             altmas.errors.MethodError, match=f"'{method.name}' needs .* methods that work without: .*tradition"
         ):

@@ -118,9 +118,8 @@ def test_every_method_stands_in_the_table_with_what_it_needs():
     rows = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \| (yes|no) \| (yes|no) \|", (DOCS / "choosing.md").read_text(), re.M)
     stated = {name: (needs, interval, biased) for name, needs, interval, biased in rows}
     for name, make in METHODS.items():
-        needs = make().needs
-        wanted = "either" if needs.either else "features" if needs.features else "scores" if needs.scores else "–"
-        wanted += f", `altmas[{needs.extra}]`" if needs.extra else ""
-        answers = ["yes" if one else "no" for one in (needs.interval != "none", needs.biased)]
+        traits = make().traits
+        wanted = ", ".join([*traits.requires, *([f"`altmas[{traits.extra}]`"] if traits.extra else [])]) or "–"
+        answers = ["yes" if yes else "no" for yes in (traits.interval != "none", traits.biased)]
         assert stated.pop(name) == (wanted, *answers)
     assert not stated

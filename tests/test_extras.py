@@ -87,7 +87,7 @@ def test_what_an_extra_holds_is_imported_only_where_it_is_needed():
 def test_the_extra_is_what_pyproject_says():
     for extra, packages in EXTRAS.items():
         assert set(packages.values()) == distributions(PROJECT["optional-dependencies"][extra])
-    assert [name for name, make in METHODS.items() if make().needs.extra == "paper"] == [
+    assert [name for name, make in METHODS.items() if make().traits.extra == "paper"] == [
         name for name in METHODS if name in NETWORKS
     ]
 

@@ -45,13 +45,13 @@ def test_who_cannot_is_what_the_methods_declare(toys):
     """Listed and not run: by lacking scores or features, and by the kinds of metrics."""
     for cell in cells(toys, list(METHODS)):
         metrics, reason = can(cell)
-        needs = method_named(cell.method).needs
+        traits = method_named(cell.method).traits
         pool = leaderboard.pool_in(cell.pool, cell.track)
-        lacks = (needs.scores and pool.scores is None) or (needs.features and pool.features is None)
-        lacks = lacks or (needs.either and pool.scores is None and pool.features is None)
-        if lacks:
+        there = {"scores": pool.scores is not None, "features": pool.features is not None}
+        there["scores or features"] = any(there.values())
+        if not all(there[part] for part in traits.requires):
             assert not metrics and reason.startswith("needs ")
-        elif not needs.metrics:
+        elif not traits.metrics:
             assert metrics and not reason
     assert can(Cell("bare", "hard", "accuracy", "sawade")) == ([], "needs scores or features")
     assert can(Cell("whole", "hard", "class", "oasis")) == ([], "needs scores")

@@ -70,7 +70,7 @@ def test_estimates_are_right_on_average_and_intervals_cover(name):
     method = method_named(name)
     for metric, (errors, covered) in repeated(method, names_for(name), 120, 25 if name == "katariya" else 100).items():
         allowed = 3.5 * errors.std() / np.sqrt(len(errors)) + (0.01 if metric != "accuracy" else 0.0)
-        assert abs(errors.mean()) < (0.02 if method.needs.biased else allowed), metric
+        assert abs(errors.mean()) < (0.02 if method.traits.biased else allowed), metric
         assert covered.mean() >= 0.88, metric
 
 
@@ -89,7 +89,7 @@ def test_an_imitation_of_the_model_stands_in_where_there_are_no_scores(name):
     method = method_named(name)
     for metric, (errors, covered) in repeated(method, names_for(name), 100, 40, scores=False).items():
         allowed = 3.5 * errors.std() / np.sqrt(len(errors)) + (0.0 if metric == "accuracy" else 0.01)
-        assert abs(errors.mean()) < (0.02 if method.needs.biased else allowed), metric
+        assert abs(errors.mean()) < (0.02 if method.traits.biased else allowed), metric
         assert covered.mean() >= 0.85, metric
 
 
@@ -145,8 +145,8 @@ def test_wrong_scores_cost_width_and_not_validity():
 
 
 def test_adaptive_allocation_admits_its_bias():
-    assert Stratified(allocation="neyman").needs.biased and not Stratified().needs.biased
-    biased = {name for name in RELATED if method_named(name).needs.biased}
+    assert Stratified(allocation="neyman").traits.biased and not Stratified().traits.biased
+    biased = {name for name in RELATED if method_named(name).traits.biased}
     assert biased == {"adastrat", "katariya"}
     for name in biased:
         assert "biased" in METHODS[name].__doc__

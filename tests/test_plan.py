@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, f1_score
 
 import altmas
 from altmas.errors import MethodError, MetricError, PlanError, UnknownLabel
-from altmas.methods import Needs, Tradition
+from altmas.methods import Tradition, Traits
 from altmas.session.plan import Plan
 from altmas.session.plan_json import decoded
 from session_world import N, create, pool
@@ -38,7 +38,7 @@ class Rich:
     table: dict[str, Any] = field(default_factory=lambda: {"x": (1, None)})
     cache: dict[str, int] = field(default_factory=dict, init=False)
     name = "rich"
-    needs = Needs()
+    traits = Traits()
 
     def propose(self, task, history, n):
         return Tradition().propose(task, history, n)
@@ -238,7 +238,7 @@ def test_a_method_that_needs_what_the_pool_lacks_is_refused_at_once(tmp_path):
     @dataclass(frozen=True)
     class Needy(Rich):
         name = "needy"
-        needs = Needs(features=True, scores=True)
+        traits = Traits(requires=("features", "scores"))
 
     with pytest.raises(MethodError, match="'needy' needs features and scores.*tradition"):
         create(tmp_path / "one.altmas", method=Needy(), pool=pool(features=None, scores=None))

@@ -16,7 +16,7 @@ PUBLIC = (
 ).split()
 METHODS = (
     "ActiveInference AdaStrat AltMas Ase Assured Bald BatchBald DEFAULT_METHOD Druck GROUPS Katariya Lure METHODS "
-    "Method Needs Oasis Paula Ppi Sawade Spe Stratified Task Tradition Trust Xwed check check_installed grouped "
+    "Method Oasis Paula Ppi Sawade Spe Stratified Task Tradition Traits Trust Xwed check check_installed grouped "
     "inclusion_of lacking method_named options_of unsupported"
 ).split()
 """What users may rely on; a name leaves these lists only with a word in the changelog."""

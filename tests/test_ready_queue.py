@@ -8,7 +8,7 @@ import pytest
 
 import altmas
 from altmas.errors import PlanError
-from altmas.methods import Needs, Tradition
+from altmas.methods import Tradition, Traits
 from altmas.session import queue
 from session_world import N, create, pool, truth
 
@@ -173,7 +173,7 @@ class Slow:
     go: threading.Event = field(default_factory=threading.Event)
     asked: list[int] = field(default_factory=list)
     name = "slow"
-    needs = Needs()
+    traits = Traits()
 
     def propose(self, task, history, n):
         self.asked.append(len(history.labels))

@@ -20,7 +20,7 @@ from altmas.errors import (
     VoteConflict,
 )
 from altmas.history import Batch
-from altmas.methods import Needs, Tradition
+from altmas.methods import Tradition, Traits
 from altmas.session.answers import Answer
 from session_world import N, create, pool, truth
 
@@ -120,7 +120,7 @@ class Stubborn:
 
     rows: tuple[int, ...] = (0, 0)
     name = "stubborn"
-    needs = Needs()
+    traits = Traits()
 
     def propose(self, task, history, n):
         return Batch(np.array(self.rows[:n]))

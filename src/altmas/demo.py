@@ -61,7 +61,7 @@ def compared_methods() -> list[str]:
 
 def left_out_methods() -> list[str]:
     """The methods whose extra is not installed."""
-    return [name for name in COMPARED if missing(method_named(name).needs.extra)]
+    return [name for name in COMPARED if missing(method_named(name).traits.extra)]
 
 
 def free_names(folder: Path) -> tuple[Path, Path]:

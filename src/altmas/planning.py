@@ -143,7 +143,7 @@ def _path(
 def _with_interval(wanted: str | Method, pool: Pool) -> Method:
     method = method_named(wanted)
     check(method, pool)
-    if method.needs.interval == "none":
+    if method.traits.interval == "none":
         raise PlanError(f"method {method.name!r} gives no interval, so there is no width to plan; try tradition")
     return method
 

@@ -81,7 +81,7 @@ def _tags(session: "Session") -> dict[str, str]:
         "altmas.seed": str(plan.seed),
         "altmas.labels": str(status.labels),
         "altmas.points": str(status.points),
-        "altmas.interval": session.method.needs.interval,
+        "altmas.interval": session.method.traits.interval,
         "altmas.log_hash": status.digest,
         "altmas.predictions": plan.fingerprint.get("predictions", ""),
     }

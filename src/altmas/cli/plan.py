@@ -64,11 +64,11 @@ def plan(
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
         pool = opt.pool_of(data, prediction, None, features, scores, slices, None, classes)
-    if chosen.needs.interval == "none":
+    if chosen.traits.interval == "none":
         show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")
     found = plan_widths(
         pool,
-        methods=[*([chosen] if chosen.needs.interval != "none" and chosen.name != "tradition" else []), "tradition"],
+        methods=[*([chosen] if chosen.traits.interval != "none" and chosen.name != "tradition" else []), "tradition"],
         budgets=budgets or [n for n in (50, 100, 200, 400, 800) if n <= len(pool)] or [len(pool)],
         accuracy=accuracy,
         history=history,

@@ -16,7 +16,7 @@ from altmas.methods.paper.bald import Bald
 from altmas.methods.paper.batchbald import BatchBald
 from altmas.methods.paper.trust import Trust
 from altmas.methods.paper.xwed import Xwed
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.active_inference import ActiveInference
 from altmas.methods.related.adastrat import AdaStrat
 from altmas.methods.related.druck import Druck
@@ -57,7 +57,7 @@ __all__ = [
     "Xwed",
     "Spe",
     "Method",
-    "Needs",
+    "Traits",
     "Task",
     "Tradition",
     "Trust",
@@ -144,11 +144,11 @@ def grouped(names: Collection[str], *, mean: bool = True) -> str:
 
 def with_figures(name: str) -> str:
     """A method's name with its mean coverage, its label value and the extra that it needs."""
-    needs, (coverage, value) = METHODS[name]().needs, FIGURES.get(name, (None, math.nan))
+    traits, (coverage, value) = METHODS[name]().traits, FIGURES.get(name, (None, math.nan))
     said = [
-        "no interval" if needs.interval == "none" else "-" if coverage is None else f"{coverage:.3f}",
+        "no interval" if traits.interval == "none" else "-" if coverage is None else f"{coverage:.3f}",
         "-" if math.isnan(value) else f"{value:.2g}",
-        f"altmas[{needs.extra}]" if needs.extra else "",
+        f"altmas[{traits.extra}]" if traits.extra else "",
     ]
     return f"{name} ({', '.join(filter(None, said))})"
 
@@ -187,36 +187,25 @@ def check(method: Method, pool: Pool, metrics: Sequence[Metric] | None = None) -
 
 def check_installed(method: Method) -> None:
     """MissingExtra if what the method computes with is not installed."""
-    require(method.needs.extra, f"method {method.name!r}")
+    require(method.traits.extra, f"method {method.name!r}")
 
 
 def lacking(method: Method, pool: Pool) -> str:
-    """What the method needs and the pool does not have, in words; empty if nothing."""
-    needs = method.needs
-    if needs.either and pool.features is None and pool.scores is None:
-        return "scores or features"
-    missing = [
-        what
-        for what, needed, given in (
-            ("features", needs.features, pool.features),
-            ("scores", needs.scores, pool.scores),
-        )
-        if needed and given is None
-    ]
-    return " and ".join(missing)
+    """What the method requires and the pool does not have, in words; empty if nothing."""
+    return " and ".join(method.traits.lacking(pool))
 
 
 def unsupported(method: Method, metrics: Sequence[Metric]) -> str:
     """Why the method cannot estimate these metrics, in words; empty if it can."""
-    needs = method.needs
-    other = [metric.name for metric in metrics if needs.metrics and not metric.is_one_of(needs.metrics)]
+    traits = method.traits
+    other = [metric.name for metric in metrics if traits.metrics and not metric.is_one_of(traits.metrics)]
     if other:
-        return f"cannot estimate {listing(other, 5)} (it knows {', '.join(needs.metrics)})"
-    beyond = [metric.name for metric in metrics if not needs.any_metric and not metric.of_one_table]
+        return f"cannot estimate {listing(other, 5)} (it knows {', '.join(traits.metrics)})"
+    beyond = [metric.name for metric in metrics if not traits.any_metric and not metric.of_one_table]
     if beyond:
         return f"is made for the predictions of one model and cannot estimate {listing(beyond, 5)}"
     classes = {metric.classes for metric in metrics}
-    if needs.one_class and len(classes) > 1:
+    if traits.one_class and len(classes) > 1:
         asked = listing([metric.name for metric in metrics], 5)
         return f"works on one class at a time (or on the whole), and {asked} are about several"
     return ""

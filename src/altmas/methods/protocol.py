@@ -12,28 +12,32 @@ from altmas.types import Array
 
 
 @dataclass(frozen=True)
-class Needs:
-    """What a method cannot do without, and what it gives.
+class Traits:
+    """What a method requires, what it gives, and where it was published.
 
-    either     scores or features, whichever there are
+    requires   what a pool must have: "features", "scores", or "scores or features" for whichever there are
+    extra      the extra of the package that holds what it computes with; empty if it needs none
     metrics    kinds of metrics it can estimate; empty for any
     any_metric whether it estimates metrics that are no function of the table of predicted and true classes of one model
     one_class  all metrics must be about the same class
+    interval   the kind of interval it gives, as in Estimate.interval
     biased     whether its estimates are off on average, beyond the O(1/n) of any ratio, until everything is labelled
-    after      the publication it follows
-    extra      the extra of the package that holds what it computes with; empty if it needs none
+    citation   the publication it follows
     """
 
-    features: bool = False
-    scores: bool = False
-    interval: str = "none"  # as in Estimate.interval
-    either: bool = False
+    requires: tuple[str, ...] = ()
+    extra: str = ""
     metrics: tuple[str, ...] = ()
     any_metric: bool = False
     one_class: bool = False
+    interval: str = "none"
     biased: bool = False
-    after: str = ""
-    extra: str = ""
+    citation: str = ""
+
+    def lacking(self, pool: Pool) -> tuple[str, ...]:
+        """What it requires and the pool does not have."""
+        there = {"features": pool.features is not None, "scores": pool.scores is not None}
+        return tuple(part for part in self.requires if not any(there[name] for name in part.split(" or ")))
 
 
 @runtime_checkable
@@ -48,8 +52,8 @@ class Method(Protocol):
         """The name in METHODS."""
 
     @property
-    def needs(self) -> Needs:
-        """What it requires of a pool."""
+    def traits(self) -> Traits:
+        """What it requires of a pool and gives."""
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         """The next n points to label, distinct and open (fewer when fewer are open); the same for the same history."""

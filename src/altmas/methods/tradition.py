@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import uniform_draws
-from altmas.methods.protocol import Method, Needs, SequenceOfDraws
+from altmas.methods.protocol import Method, SequenceOfDraws, Traits
 from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import Metric, table_of
 from altmas.task import Task
@@ -28,7 +28,7 @@ class Tradition(Method):
     calibrate_rows: bool = False
 
     name = "tradition"
-    needs = Needs(interval="fixed-n")
+    traits = Traits(interval="fixed-n")
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         rng = history.rng(task.seed, PROPOSE)

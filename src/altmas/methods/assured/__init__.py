@@ -30,7 +30,7 @@ from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage, begin, stages_of
 from altmas.methods.assured.views import describe
-from altmas.methods.protocol import Method, Needs, SequenceOfDraws
+from altmas.methods.protocol import Method, SequenceOfDraws, Traits
 from altmas.metrics import Metric
 from altmas.metrics.averages import MACRO
 from altmas.metrics.influence import influence_of
@@ -66,7 +66,7 @@ class Assured(Method):
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
-    needs: ClassVar[Needs] = Needs(interval="fixed-n")
+    traits: ClassVar[Traits] = Traits(interval="fixed-n")
 
     def __post_init__(self) -> None:
         for name in self.also:

@@ -20,7 +20,7 @@ from altmas.methods.paper.rounds import (
     still_starting,
     uniform_batch,
 )
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Traits
 from altmas.suggest import near
 from altmas.task import Task
 
@@ -54,11 +54,11 @@ class AltMas(Network):
     acquisition: str = "metrics"
 
     name = "altmas"
-    needs = Needs(
-        features=True,
+    traits = Traits(
+        requires=("features",),
         biased=True,
         extra="paper",
-        after="Ha, Gupta, Rana and Venkatesh 2021, ALT-MAS: a data-efficient framework for active testing",
+        citation="Ha, Gupta, Rana and Venkatesh 2021, ALT-MAS: a data-efficient framework for active testing",
     )
 
     def __post_init__(self) -> None:

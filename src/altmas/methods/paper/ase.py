@@ -6,7 +6,7 @@ from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.paper.network import NetworkOptions
 from altmas.methods.paper.rounds import UNSURE, Round, estimate_of, estimates_of, nothing_known, round_at, uniform_batch
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Traits
 from altmas.task import Task
 
 PAPER = "Kossen et al. 2022, Active surrogate estimators"
@@ -21,7 +21,7 @@ class Ase(NetworkOptions):
     """
 
     name = "ase"
-    needs = Needs(features=True, biased=True, extra="paper", after=PAPER)
+    traits = Traits(requires=("features",), biased=True, extra="paper", citation=PAPER)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         return uniform_batch(task, history, n)

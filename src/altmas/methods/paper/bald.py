@@ -14,7 +14,7 @@ from altmas.methods.paper.rounds import (
     still_starting,
     uniform_batch,
 )
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Traits
 from altmas.task import Task
 
 
@@ -25,11 +25,11 @@ class Bald(NetworkOptions):
     label_mode: str = "hard"
 
     name = "bald"
-    needs = Needs(
-        features=True,
+    traits = Traits(
+        requires=("features",),
         biased=True,
         extra="paper",
-        after="Houlsby et al. 2011, Bayesian active learning; Gal et al. 2017",
+        citation="Houlsby et al. 2011, Bayesian active learning; Gal et al. 2017",
     )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:

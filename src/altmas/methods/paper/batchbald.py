@@ -11,7 +11,7 @@ from altmas.methods.paper.acquisition import GAP, Belief
 from altmas.methods.paper.batch_information import batch_bald
 from altmas.methods.paper.network import NetworkOptions
 from altmas.methods.paper.rounds import PICK, estimates_of, nothing_known, round_at, still_starting, uniform_batch
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Traits
 from altmas.task import Task
 from altmas.types import Array
 
@@ -32,11 +32,11 @@ class BatchBald(NetworkOptions):
     candidates: int = 500
 
     name = "batchbald"
-    needs = Needs(
-        features=True,
+    traits = Traits(
+        requires=("features",),
         biased=True,
         extra="paper",
-        after="Kirsch et al. 2019, BatchBALD: efficient and diverse batch acquisition",
+        citation="Kirsch et al. 2019, BatchBALD: efficient and diverse batch acquisition",
     )
 
     def __post_init__(self) -> None:

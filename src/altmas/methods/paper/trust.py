@@ -8,7 +8,7 @@ import numpy as np
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.paper.rounds import COMPLETE, estimate_of, known_table, uniform_batch
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.metrics import Metric
 from altmas.task import Task
 
@@ -24,7 +24,7 @@ class Trust(Method):
     """
 
     name = "trust"
-    needs = Needs(biased=True)
+    traits = Traits(biased=True)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         return uniform_batch(task, history, n)

@@ -12,7 +12,7 @@ from altmas.methods.paper.information import TINY
 from altmas.methods.paper.network import NetworkOptions
 from altmas.methods.paper.posterior import Floats
 from altmas.methods.paper.rounds import PICK, round_at, still_starting, uniform_batch
-from altmas.methods.protocol import Needs
+from altmas.methods.protocol import Traits
 from altmas.task import Task
 from altmas.types import Array
 
@@ -29,7 +29,7 @@ class Xwed(NetworkOptions):
     stochastic: bool = False
 
     name = "xwed"
-    needs = Needs(features=True, biased=True, extra="paper", after=PAPER)
+    traits = Traits(requires=("features",), biased=True, extra="paper", citation=PAPER)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         if still_starting(task, history, self.settings) or not history.open.any():

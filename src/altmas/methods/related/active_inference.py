@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from altmas.belief import Belief
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.proxy import phi_moments, proxy_of, remembered
 from altmas.methods.related.weighted_sample import Solution, estimates_of, trials_of, volunteered_mask
 from altmas.metrics import Metric, table_of
@@ -40,7 +40,11 @@ class ActiveInference(Method):
     power: float | None = None
 
     name = "active-inference"
-    needs = Needs(either=True, interval="fixed-n", after="Zrnic and Candes 2024, Active statistical inference")
+    traits = Traits(
+        requires=("scores or features",),
+        interval="fixed-n",
+        citation="Zrnic and Candes 2024, Active statistical inference",
+    )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         open_points = np.flatnonzero(history.open)

@@ -6,7 +6,7 @@ import numpy as np
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.paula import curve_estimates
 from altmas.methods.related.ranking import (
     KINDS,
@@ -46,13 +46,13 @@ class AdaStrat(Method):
     monotone: bool = False
 
     name = "adastrat"
-    needs = Needs(
-        either=True,
+    traits = Traits(
+        requires=("scores or features",),
         interval="fixed-n",
         metrics=KINDS,
         one_class=True,
         biased=True,
-        after="Sabharwal et al. 2018, Adaptive stratified sampling for precision-recall estimation",
+        citation="Sabharwal et al. 2018, Adaptive stratified sampling for precision-recall estimation",
     )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:

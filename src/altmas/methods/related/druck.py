@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.proxy import class_scores, confidence_of
 from altmas.methods.related.strata import (
     allocation,
@@ -46,10 +46,10 @@ class Druck(Method):
     proportional: float = 0.2
 
     name = "druck"
-    needs = Needs(
-        either=True,
+    traits = Traits(
+        requires=("scores or features",),
         interval="fixed-n",
-        after="Druck and McCallum 2011, Toward interactive training and evaluation",
+        citation="Druck and McCallum 2011, Toward interactive training and evaluation",
     )
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.hashing import buckets_of, hash_inputs, learn_planes
 from altmas.methods.related.strata import (
     allocation,
@@ -53,11 +53,11 @@ class Katariya(Method):
     proportional: float = 0.5
 
     name = "katariya"
-    needs = Needs(
-        features=True,
+    traits = Traits(
+        requires=("features",),
         interval="fixed-n",
         biased=True,
-        after="Katariya, Iyer and Sarawagi 2012, Active evaluation of classifiers on large datasets",
+        citation="Katariya, Iyer and Sarawagi 2012, Active evaluation of classifiers on large datasets",
     )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:

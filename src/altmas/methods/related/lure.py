@@ -7,7 +7,7 @@ import numpy as np
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import successive_draws
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.proxy import proxy_of
 from altmas.methods.related.weighted_sample import Solution, estimates_of, gamma_reach, trials_of
 from altmas.metrics import Metric, table_of
@@ -34,7 +34,7 @@ class Lure(Method):
     least: float = 0.2
 
     name = "lure"
-    needs = Needs(either=True, interval="fixed-n", after="Kossen et al. 2021, Active testing")
+    traits = Traits(requires=("scores or features",), interval="fixed-n", citation="Kossen et al. 2021, Active testing")
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         belief = proxy_of(task, history)

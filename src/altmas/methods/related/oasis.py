@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.intervals import normal_quantile
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.replacement import (
     counting_sample,
     draw_with_replacement,
@@ -41,12 +41,12 @@ class Oasis(Method):
     uniform: float = 1e-3
 
     name = "oasis"
-    needs = Needs(
-        scores=True,
+    traits = Traits(
+        requires=("scores",),
         interval="fixed-n",
         metrics=("f1", "fbeta", "precision", "recall"),
         one_class=True,
-        after="Marchant and Rubinstein 2017, In search of an entity resolution OASIS",
+        citation="Marchant and Rubinstein 2017, In search of an entity resolution OASIS",
     )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:

@@ -7,7 +7,7 @@ import numpy as np
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.intervals import normal_quantile
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.ranking import (
     KINDS,
     Ints,
@@ -52,12 +52,12 @@ class Paula(Method):
     monotone: bool = False
 
     name = "paula"
-    needs = Needs(
-        either=True,
+    traits = Traits(
+        requires=("scores or features",),
         interval="fixed-n",
         metrics=KINDS,
         one_class=True,
-        after="Sabharwal and Sedghi 2017, How good are my predictions?",
+        citation="Sabharwal and Sedghi 2017, How good are my predictions?",
     )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:

@@ -9,7 +9,7 @@ from altmas.belief import Belief
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import uniform_draws
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.proxy import learned, score_belief
 from altmas.methods.related.strata import labelled_draws
 from altmas.methods.related.weighted_sample import Solution, estimates_of, trials_of, volunteered_mask
@@ -34,7 +34,7 @@ class Ppi(Method):
     """
 
     name = "ppi"
-    needs = Needs(either=True, interval="fixed-n", after="Angelopoulos et al. 2023, PPI++")
+    traits = Traits(requires=("scores or features",), interval="fixed-n", citation="Angelopoulos et al. 2023, PPI++")
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         rng = history.rng(task.seed, PROPOSE)

@@ -6,7 +6,7 @@ import numpy as np
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.proxy import phi_moments, proxy_of, remembered
 from altmas.methods.related.replacement import draw_with_replacement, replacement_sample
 from altmas.methods.related.weighted_sample import estimates_of, volunteered_mask
@@ -30,10 +30,10 @@ class Sawade(Method):
     uniform: float = 0.1
 
     name = "sawade"
-    needs = Needs(
-        either=True,
+    traits = Traits(
+        requires=("scores or features",),
         interval="fixed-n",
-        after="Sawade et al. 2010, Active risk estimation; Active estimation of F-measures",
+        citation="Sawade et al. 2010, Active risk estimation; Active estimation of F-measures",
     )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:

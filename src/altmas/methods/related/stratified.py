@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from altmas.errors import MethodError
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.proxy import confidence_of
 from altmas.methods.related.strata import (
     CUTS,
@@ -53,12 +53,12 @@ class Stratified(Method):
         check_option("stratified", "allocation", self.allocation, ALLOCATIONS)
 
     @property
-    def needs(self) -> Needs:
-        return Needs(
-            either=True,
+    def traits(self) -> Traits:
+        return Traits(
+            requires=("scores or features",),
             interval="fixed-n",
             biased=self.allocation == "neyman",
-            after="Kumar and Raj 2018, Classifier risk estimation under limited labeling resources",
+            citation="Kumar and Raj 2018, Classifier risk estimation under limited labeling resources",
         )
 
     def propose(self, task: Task, history: History, n: int) -> Batch:

@@ -9,7 +9,7 @@ from altmas.errors import MethodError, PlanError
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
 from altmas.methods.paper.rounds import estimates_of, known_table, nothing_known, uniform_batch
-from altmas.methods.protocol import Method, Needs
+from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.spe.families import FAMILIES
 from altmas.methods.related.spe.mixture import BinnedScores, Mixture, fit, fit_as_far_as_labels_bear_it, logit, sample
 from altmas.metrics import Metric
@@ -56,11 +56,11 @@ class Spe(Method):
     draws: int = 400
 
     name = "spe"
-    needs = Needs(
-        scores=True,
+    traits = Traits(
+        requires=("scores",),
         interval="credible",
         biased=True,
-        after="Welinder, Welling and Perona 2013, A lazy man's approach to benchmarking",
+        citation="Welinder, Welling and Perona 2013, A lazy man's approach to benchmarking",
     )
 
     def __post_init__(self) -> None:

@@ -7,6 +7,8 @@ from altmas.belief import Belief
 from altmas.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured
+from altmas.methods.assured.estimator import Difference, StageSample
+from altmas.methods.assured.stages import Stage
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 
@@ -60,6 +62,19 @@ def belief(pool: altmas.Pool, agree: np.ndarray, n_classes: int) -> Belief:
     """A belief with these chances of being right and rivals equally likely."""
     rivals = (1 - np.eye(n_classes)) / (n_classes - 1)
     return Belief(pool.predictions, agree, rivals, pool.predictions, {})
+
+
+def difference(pool, truth, drawn, chances, agree, volunteered=()) -> Difference:
+    """One stage with these inclusion probabilities and this belief."""
+    known = np.full(len(pool), -1)
+    known[drawn] = truth[drawn]
+    known[list(volunteered)] = truth[list(volunteered)]
+    before = np.zeros(len(pool), bool)
+    before[list(volunteered)] = True
+    exposure = np.where(before, 0.0, -np.log1p(-chances))
+    stage = Stage(~before, np.ones(len(pool)), np.zeros(len(pool)), np.asarray(drawn), exposure)
+    sample = StageSample(stage, belief(pool, agree, len(pool.classes)), before, np.asarray(drawn))
+    return Difference([sample], pool.predictions, known, np.ones(len(pool), bool), np.zeros(0, np.int64))
 
 
 def runs(method: Assured, pool, truth, metrics: list[str], labels: int, repeats: int, batch: int = 20) -> np.ndarray:

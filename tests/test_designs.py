@@ -1,38 +1,16 @@
-"""Draws have the probabilities they claim."""
+"""Sizes of a stage: as far from uniform as the labels bear out."""
 
 import numpy as np
 import pytest
 
 from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.draws import successive_draws
 
 UNIFORM, STEEP = 0.1, 0.9 * RECIPE.variance_share
 
 
 def earned_sizes(believed, seen, drawn, folds):
     return tempered_sizes(believed, seen, drawn, folds, UNIFORM)
-
-
-def test_successive_draws_have_the_chances_of_their_rates():
-    rates, everything = np.array([1.0, 2.0, 3.0, 4.0]), np.arange(4)
-    rng, counts = np.random.default_rng(0), np.zeros((4, 4))
-    for _ in range(6000):
-        indices, chances = successive_draws(rates, everything, 2, rng)
-        counts[indices[0], indices[1]] += 1
-        np.testing.assert_allclose(chances[0], rates[indices[0]] / 10)
-        np.testing.assert_allclose(chances[1], rates[indices[1]] / (10 - rates[indices[0]]))
-    exact = np.array(
-        [[0 if i == j else rates[i] / 10 * rates[j] / (10 - rates[i]) for j in range(4)] for i in range(4)]
-    )
-    np.testing.assert_allclose(counts / 6000, exact, atol=0.02)  # 4 standard errors of the largest
-
-
-def test_drawing_more_than_there_are_takes_everything_once():
-    indices, chances = successive_draws(np.ones(5), np.array([1, 3, 4]), 9, np.random.default_rng(0))
-    assert sorted(indices.tolist()) == [1, 3, 4]
-    np.testing.assert_allclose(chances, [1 / 3, 1 / 2, 1])
-    assert len(successive_draws(np.ones(5), np.zeros(0, np.int64), 3, np.random.default_rng(0))[0]) == 0
 
 
 def test_pilots_look_at_rare_classes_and_doubtful_points_within_limits():

@@ -1,5 +1,6 @@
 """What a sceptic is told, and when."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 from altmas.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured
+from altmas.methods.assured.diagnostics import diagnose
 from altmas.metrics import metric_set
 from altmas.simulate import label_until
-from assured_world import constant_belief, world, wrong_belief
+from assured_world import constant_belief, difference, world, wrong_belief
 
 
 def diagnosed(belief, labels: int = 120, skipped: int = 0):
@@ -51,3 +53,113 @@ def test_without_labels_nothing_is_claimed():
     found = method.estimate(task, History(100))
     assert all(np.isnan([one.value, one.low, one.high]).all() and one.note for one in found)
     assert {one.interval for one in found} == {"none"}
+
+
+# ---------------------------------------------------------------- every figure by hand
+
+
+def chosen(n: int = 200, drawn: int = 50, accuracy: float = 0.8, agree=0.8, chances=None):
+    """A pool of which the first points were drawn; (diagnostics, right answers, chances, belief) of these."""
+    pool, truth = world(n=n, accuracy=accuracy)
+    chances = np.full(n, drawn / n) if chances is None else chances
+    believed = np.broadcast_to(np.asarray(agree, float), n).copy()
+    estimator = difference(pool, truth, np.arange(drawn), chances, believed)
+    right = (truth == pool.predictions)[:drawn].astype(float)
+    return diagnose(estimator), right, chances[:drawn], believed[:drawn], estimator
+
+
+def test_calibration_is_what_was_believed_against_what_was_found():
+    found, right, _, agree, _ = chosen(agree=np.linspace(0.99, 0.5, 200))
+    expected = [(10, agree[part].mean(), right[part].mean()) for part in np.split(np.arange(50), 5)[::-1]]
+    assert [(one.labels, one.believed, one.found) for one in found.calibration] == [
+        (n, pytest.approx(a), pytest.approx(b)) for n, a, b in expected
+    ]
+    z = (right.sum() - agree.sum()) / np.sqrt((agree * (1 - agree)).sum())
+    assert found.calibration_z == pytest.approx(z)
+    assert len(chosen(drawn=25)[0].calibration) == 5 and chosen(drawn=24)[0].calibration == ()
+    assert np.isnan(chosen(agree=1.0)[0].calibration_z)
+
+
+def test_weights_alone_give_hajeks_share_and_its_error():
+    chances = np.where(np.arange(200) % 2, 0.1, 0.4)
+    found, right, p, _, estimator = chosen(chances=chances)
+    expansion = (1 - p) / p * 150 / ((1 - p) / p).sum()
+    weights = 1 + expansion
+    share = (weights * right).sum() / weights.sum()
+    error = np.sqrt(((1 - p) * weights**2 * (right - share) ** 2).sum() * 50 / 49) / weights.sum()
+    assert found.random_share == pytest.approx(share) and found.random_share_error == pytest.approx(error)
+    assert found.largest_share == pytest.approx(weights.max() / weights.sum())
+    assert found.effective_sample == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    assert found.difference == pytest.approx(np.trace(estimator.table) / 200)
+    assert np.isnan(chosen(drawn=1)[0].random_share)
+    two = chosen(drawn=2)[0]
+    assert not np.isnan(two.random_share)
+
+
+def test_the_hajek_error_is_that_of_the_textbook_for_equal_weights():
+    found, right, *_ = chosen()
+    assert found.random_share == pytest.approx(right.mean())
+    assert found.random_share_error == pytest.approx(np.sqrt((1 - 50 / 200) * right.var(ddof=1) / 50))
+
+
+@pytest.mark.parametrize("agree, direction", [(0.3, "more"), (0.99, "fewer")])
+def test_the_warning_about_calibration_says_in_which_direction(agree, direction):
+    found, *_ = chosen(agree=agree)
+    (words,) = (one for one in found.warnings if "than the belief expected" in one)
+    assert words.startswith(f"The model was right on {direction} of the drawn points than the belief expected (")
+    assert f"({abs(found.calibration_z):.1f} standard deviations)" in words and abs(found.calibration_z) > 3
+
+
+def test_no_warning_within_three_standard_deviations():
+    calibrated, right, *_ = chosen()
+    share = right.mean()
+    for z, warned in ((2.9, False), (3.1, True)):
+        # a belief with (right - agree) sqrt(n / (agree (1 - agree))) = z
+        agree = min(np.linspace(0.01, share, 4000), key=lambda a: abs((share - a) * np.sqrt(50 / (a * (1 - a))) - z))
+        found, *_ = chosen(agree=agree)
+        assert found.calibration_z == pytest.approx(z, abs=0.02)
+        assert any("than the belief expected" in one for one in found.warnings) == warned
+
+
+def test_answers_further_apart_than_chance_explains_are_pointed_out():
+    """The belief is sure of labels that lie where nobody looked; weights alone say the opposite."""
+    chances = np.full(200, 0.25)
+    pool, truth = world(n=200)
+    truth = np.where(np.arange(200) < 50, pool.predictions, truth)  # all drawn ones are right
+    truth[0] = (truth[0] + 1) % 3  # but one
+    agree = np.where(np.arange(200) < 50, 0.97, 0.05)
+    found = diagnose(difference(pool, truth, np.arange(50), chances, agree))
+    gap = abs(found.random_share - found.difference)
+    assert gap > 3 * found.random_share_error
+    (words,) = (one for one in found.warnings if "sampling weights alone" in one)
+    assert f"alone is {found.random_share:.3f}, with the belief {found.difference:.3f}" in words
+    assert not any("sampling weights alone" in one for one in chosen()[0].warnings)
+
+
+def test_a_few_heavy_labels_are_pointed_out():
+    heavy = np.where(np.arange(200) < 3, 0.002, 0.95)
+    found, *_ = chosen(chances=heavy)
+    assert found.effective_sample < 50 / 4
+    (words,) = (one for one in found.warnings if "carry most of the weight" in one)
+    assert f"(50 labels weigh like {found.effective_sample:.0f} equal ones)" in words
+    assert not any("carry most" in one for one in chosen()[0].warnings)
+    several, *_ = chosen(chances=np.where(np.arange(200) < 16, 0.01, 0.9))
+    assert 50 / 4 < several.effective_sample < 30
+    assert not any("carry most" in one for one in several.warnings)
+
+
+def test_the_skipped_share_is_weighted_as_labels_are():
+    pool, truth = world(n=200)
+    chances = np.where(np.arange(200) % 2, 0.1, 0.4)
+    whole = difference(pool, truth, np.arange(50), chances, np.full(200, 0.8))
+    skipped = np.array([0, 1, 3])
+    found = diagnose(replace(whole, skipped=skipped))
+    weights = 1 / chances[:50]
+    assert found.skipped_share == pytest.approx(weights[skipped].sum() / weights.sum())
+    assert diagnose(whole).skipped_share == 0
+
+
+def test_figures_are_plain_values():
+    found, *_ = chosen()
+    values = found.to_dict()
+    assert values["random_share"] == found.random_share and values["calibration"][0]["labels"] == 10

@@ -46,10 +46,33 @@ def test_no_draw_from_nothing_and_none_asked_for():
         assert len(indices) == len(chances) == 0
 
 
-def test_the_first_of_many_draws_are_in_the_order_of_their_rings():
+@pytest.mark.parametrize("n", [1, 2, 5, 60, 89])
+def test_the_first_of_many_draws_are_those_with_the_largest_rates_if_these_lie_far_apart(n):
     """With rates this far apart the order is all but certain."""
-    rates = 1e6 ** -np.arange(8.0)
-    indices, chances = successive_draws(rates, np.arange(8), 5, np.random.default_rng(0))
-    assert indices.tolist() == [0, 1, 2, 3, 4]
-    np.testing.assert_allclose(chances, 1, atol=1e-4)
+    order = np.random.default_rng(3).permutation(90)
+    rates = np.zeros(100)
+    rates[order] = 1e3 ** -np.arange(90.0)
+    indices, chances = successive_draws(rates, np.arange(90), n, np.random.default_rng(0))
+    assert indices.tolist() == order[:n].tolist()
     assert (chances <= 1).all()
+
+
+def test_successive_draws_have_the_chances_of_their_rates():
+    rates, everything = np.array([1.0, 2.0, 3.0, 4.0]), np.arange(4)
+    rng, counts = np.random.default_rng(0), np.zeros((4, 4))
+    for _ in range(6000):
+        indices, chances = successive_draws(rates, everything, 2, rng)
+        counts[indices[0], indices[1]] += 1
+        expected = rates[indices[0]] / 10, rates[indices[1]] / (10 - rates[indices[0]])
+        assert abs(chances[0] - expected[0]) < 1e-12 and abs(chances[1] - expected[1]) < 1e-12
+    exact = np.array(
+        [[0 if i == j else rates[i] / 10 * rates[j] / (10 - rates[i]) for j in range(4)] for i in range(4)]
+    )
+    np.testing.assert_allclose(counts / 6000, exact, atol=0.02)  # 4 standard errors of the largest
+
+
+def test_drawing_more_than_there_are_takes_everything_once():
+    indices, chances = successive_draws(np.ones(5), np.array([1, 3, 4]), 9, np.random.default_rng(0))
+    assert sorted(indices.tolist()) == [1, 3, 4]
+    np.testing.assert_allclose(chances, [1 / 3, 1 / 2, 1])
+    assert len(successive_draws(np.ones(5), np.zeros(0, np.int64), 3, np.random.default_rng(0))[0]) == 0

@@ -6,27 +6,15 @@ import numpy as np
 import pytest
 
 import altmas
+from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference, StageSample
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import metric_set, table_of
 from altmas.metrics.formulas import positive
-from assured_world import belief, constant_belief, runs, shuffled_belief, world, wrong_belief
+from assured_world import belief, constant_belief, difference, runs, shuffled_belief, world, wrong_belief
 
 TAIL = 3.689
-
-
-def difference(pool, truth, drawn, chances, agree, volunteered=()) -> Difference:
-    """One stage with these inclusion probabilities and this belief."""
-    known = np.full(len(pool), -1)
-    known[drawn] = truth[drawn]
-    known[list(volunteered)] = truth[list(volunteered)]
-    before = np.zeros(len(pool), bool)
-    before[list(volunteered)] = True
-    exposure = np.where(before, 0.0, -np.log1p(-chances))
-    stage = Stage(~before, np.ones(len(pool)), np.zeros(len(pool)), np.asarray(drawn), exposure)
-    sample = StageSample(stage, belief(pool, agree, len(pool.classes)), before, np.asarray(drawn))
-    return Difference([sample], pool.predictions, known, np.ones(len(pool), bool), np.zeros(0, np.int64))
 
 
 def test_a_constant_belief_and_uniform_draws_are_random_sampling():
@@ -145,3 +133,181 @@ def test_stages_count_by_their_labels_and_a_complete_one_alone():
     both = [sample(first, np.arange(10), 1.0), sample(second, np.arange(10, 100), 1.0)]
     whole = Difference(both, pool.predictions, known, np.ones(100, bool), np.zeros(0, np.int64))
     assert whole.shares[1] > 1 - 1e-9
+
+
+# ---------------------------------------------------------------- against loops over points
+
+
+class Two:
+    """Two stages of a pool of 40 points in 3 classes: labels told before, between and after, one skip, a slice."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(7)
+        self.pool, self.truth = world(n=40, accuracy=0.7)
+        self.first = rng.choice(40, 8, replace=False)
+        rest = rng.permutation(np.setdiff1d(np.arange(40), self.first))
+        self.told, self.second, self.skipped = rest[:3], rest[3:15], rest[15:16]
+        self.inside = np.arange(40) % 4 != 0
+        self.known = np.full(40, -1)
+        labelled = np.concatenate([self.first, self.told, self.second])
+        self.known[labelled] = self.truth[labelled]
+        self.agree = rng.uniform(0.2, 0.95, (2, 40))
+        self.exposures = rng.uniform(0.1, 0.8, (2, 40))
+        populations = np.ones((2, 40), bool)
+        populations[1, [*self.first, *self.told]] = False
+        self.exposures[~populations] = 0.0
+        self.samples = [
+            StageSample(
+                Stage(populations[s], np.ones(40), np.zeros(40), rows, self.exposures[s], gain),
+                belief(self.pool, self.agree[s], 3),
+                (self.known >= 0) & ~populations[s],
+                rows,
+            )
+            for s, (rows, gain) in enumerate([(self.first, 1.0), (self.second, 1.6)])
+        ]
+        self.found = Difference(self.samples, self.pool.predictions, self.known, self.inside, self.skipped)
+
+    def believed(self, s: int, i: int) -> np.ndarray:
+        row = np.full(3, (1 - self.agree[s, i]) / 2)
+        row[self.pool.predictions[i]] = self.agree[s, i]
+        return row
+
+    def shares(self) -> np.ndarray:
+        """c_s of (V6), with 40 and 29 points in the populations."""
+        worth = np.array([1.0 * 8 / (40 * 32), 1.6 * 12 / (29 * 17)])
+        return worth / worth.sum()
+
+    def chance(self, s: int, i: int) -> float:
+        return 1 - np.exp(-self.exposures[s, i])
+
+    def expansion(self, s: int) -> dict[int, float]:
+        """h_s (1/p_i - 1) of the sample inside (V5)."""
+        rows = [i for i in (self.first, self.second)[s].tolist() if self.inside[i]]
+        before = set(self.first.tolist()) | set(self.told.tolist()) if s else set()
+        rest = [i for i in range(40) if self.inside[i] and i not in before and i not in rows]
+        odds = {i: 1 / self.chance(s, i) - 1 for i in rows}
+        return {i: len(rest) * one / sum(odds.values()) for i, one in odds.items()}
+
+    def table(self, s: int) -> tuple[np.ndarray, np.ndarray]:
+        """(known labels and the belief about the rest, correction) of T_s (V5)."""
+        expected, correction = np.zeros((3, 3)), np.zeros((3, 3))
+        expansion = self.expansion(s)
+        before = set(self.first.tolist()) | set(self.told.tolist()) if s else set()
+        for i in np.flatnonzero(self.inside).tolist():
+            a = self.pool.predictions[i]
+            if i in before or i in expansion:
+                expected[a, self.truth[i]] += 1
+            else:
+                expected[a] += self.believed(s, i)
+            if i in expansion:
+                correction[a] += expansion[i] * (np.eye(3)[self.truth[i]] - self.believed(s, i))
+        return expected, correction
+
+
+@pytest.fixture(scope="module")
+def two() -> Two:
+    return Two()
+
+
+def test_the_table_of_two_stages_is_the_sum_over_points(two):
+    np.testing.assert_allclose(two.found.shares, two.shares())
+    parts = [two.table(s) for s in range(2)]
+    expected, correction = (sum(c * part[k] for c, part in zip(two.shares(), parts, strict=True)) for k in range(2))
+    np.testing.assert_allclose(two.found.expected, expected)
+    np.testing.assert_allclose(two.found.correction, correction, atol=1e-12)
+    np.testing.assert_allclose(two.found.table, expected + correction, atol=1e-12)
+    np.testing.assert_allclose(two.found.table.sum(1), np.bincount(two.pool.predictions[two.inside], minlength=3))
+
+
+def test_labels_of_two_stages_are_counted_inside(two):
+    inside = two.inside
+    known = np.concatenate([two.first, two.told, two.second])
+    assert two.found.labels == inside[known].sum()
+    assert two.found.drawn == inside[two.first].sum() + inside[two.second].sum()
+    np.testing.assert_array_equal(two.found.unlabelled, inside & (two.known < 0))
+    np.testing.assert_allclose(two.found.exposure, two.exposures.sum(0))
+    known_inside = known[inside[known]]
+    table = table_of(two.pool.predictions[known_inside], two.truth[known_inside], 3)
+    np.testing.assert_allclose(two.found.known_table, table)
+
+
+def test_accuracy_of_two_stages_has_the_variance_of_a_loop(two):
+    """sum over stages of (c_s h (1/p - 1) (e - mean))^2 / (1 - p) n/(n - 1), e = right - believed to be, over N^2."""
+    size = two.inside.sum()
+    accuracy = two.found.linearised(metric_set(["accuracy"], two.pool)[0], TAIL)
+    assert accuracy.value == pytest.approx(np.trace(two.found.table) / size)
+    assert (accuracy.size, accuracy.labels, accuracy.drawn) == (size, two.found.labels, two.found.drawn)
+    assert accuracy.unlabelled == two.found.unlabelled.sum() and accuracy.skipped == two.inside[two.skipped].sum()
+    right = (two.truth == two.pool.predictions).astype(float)
+    squares, terms = [], []
+    for s in range(2):
+        expansion = two.expansion(s)
+        rows, x = list(expansion), np.array(list(expansion.values()))
+        e = np.array([right[i] - two.agree[s, i] for i in rows]) / size
+        mean, n = (x * e).sum() / x.sum(), len(rows)
+        p = np.array([two.chance(s, i) for i in rows])
+        squares.extend((two.shares()[s] * x * (e - mean)) ** 2 / (1 - p) * n / (n - 1))
+        terms.extend(two.shares()[s] * x * e)
+    (group,) = accuracy.groups
+    assert group.shown == pytest.approx(np.sum(squares))
+    assert group.worth == pytest.approx(np.sum(squares) ** 2 / np.sum(np.square(squares)))
+    np.testing.assert_allclose(accuracy.terms, terms)
+    assert accuracy.rows.tolist() == [*two.first[two.inside[two.first]], *two.second[two.inside[two.second]]]
+
+
+def test_what_the_belief_expects_is_the_moments_of_a_loop(two):
+    """sum over open points of c_s^2 (1 - p)/p Var_f(right), each for all points like it that were labelled."""
+    size = two.inside.sum()
+    (group,) = two.found.linearised(metric_set(["accuracy"], two.pool)[0], TAIL).groups
+    second = third = 0.0
+    for i in np.flatnonzero(two.found.unlabelled).tolist():
+        a = two.agree[1, i]  # the last belief
+        like = np.exp(two.exposures[:, i].sum())
+        for s in range(2):
+            p, c = two.chance(s, i), two.shares()[s]
+            if p > 0:
+                second += like * c**2 * (1 - p) / p * a * (1 - a) / size**2
+                third += like * c**3 * (1 - p) / p * max(1 / p - 2, 0) * a * (1 - a) * (1 - 2 * a) / size**3
+    assert group.believed == pytest.approx(second)
+    assert group.third == pytest.approx(third)
+
+
+def test_what_could_be_unseen_is_the_knapsack_of_the_open_points(two):
+    size, open_ = two.inside.sum(), two.found.unlabelled
+    (group,) = two.found.linearised(metric_set(["accuracy"], two.pool)[0], TAIL).groups
+    agree, exposure = two.agree[1, open_], two.exposures.sum(0)[open_]
+    assert group.unseen_low == pytest.approx(largest_unseen(agree / size, exposure, TAIL))
+    assert group.unseen_high == pytest.approx(largest_unseen((1 - agree) / size, exposure, TAIL))
+
+
+def test_the_variance_is_never_less_than_what_the_labels_show(two):
+    for name in ("accuracy", "recall[1]", "precision[2]", "kappa"):
+        one = two.found.linearised(metric_set([name], two.pool)[0], TAIL)
+        told = one.evidence(one.value)
+        assert told.variance == one.variance >= sum(group.shown for group in one.groups) * (1 - 1e-12)
+        assert told.skew_low >= 0 and told.skew_high >= 0 and min(told.skew_low, told.skew_high) == 0
+        third, second = (sum(getattr(group, name) for group in one.groups) for name in ("third", "believed"))
+        assert told.skew_high - told.skew_low == pytest.approx(third / second)
+        assert told.curve == pytest.approx(one.variance / (one.size * one.spread))
+        assert told.unseen_low == max(group.unseen_low for group in one.groups)
+        assert told.unseen_high == max(group.unseen_high for group in one.groups)
+        n = one.effective_labels()
+        assert one.size * (1 / n - 1 / one.size) * one.spread == pytest.approx(one.variance)
+
+
+def test_the_groups_of_a_class_metric_are_those_predicted_as_it_and_the_others(two):
+    precision = two.found.linearised(metric_set(["precision[2]"], two.pool)[0], TAIL)
+    own, other = precision.groups
+    assert own.believed > 0 and own.unseen_low > 0  # only labels of points called 2 move it
+    assert other.believed == pytest.approx(0, abs=1e-15) and other.unseen_low == pytest.approx(0, abs=1e-12)
+
+
+def test_everything_labelled_has_no_variance_and_counts_every_point():
+    pool, truth = world(n=60)
+    found = difference(pool, truth, np.arange(60), np.full(60, 1 - 1e-13), np.full(60, 0.7))
+    for name in ("accuracy", "recall[1]", "kappa"):
+        metric = metric_set([name], pool)[0]
+        one = found.linearised(metric, TAIL)
+        assert one.value == pytest.approx(float(metric.of_table(table_of(pool.predictions, truth, 3))))
+        assert one.variance == pytest.approx(0, abs=1e-12) and one.unlabelled == 0
+        assert one.effective_labels() == pytest.approx(60, rel=1e-6)

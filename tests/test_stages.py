@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from altmas.history import Batch, History
-from altmas.methods.assured.stages import LEVELS, begin, levels_of, stages_of
+from altmas.methods.assured.stages import LEVELS, begin, levels_of, race_times, stages_of
 
 SIZES = np.array([0.3, 0.5, 0.8, 1.0, 1.0, 1.3, 1.7, 2.5])
 
@@ -21,35 +21,6 @@ def asked(n: int, seed: int, history: History | None = None) -> History:
 
 def told(history: History, rows, code: int = 0) -> History:
     return replace(history, labels={**history.labels, **{int(row): code for row in rows}})
-
-
-def test_weights_by_rank_conditioning_are_unbiased_with_uncorrelated_terms():
-    """Sum of 1/p over samples of 3 of 8 unequal points: mean 1 at each point (V1), no covariance between points."""
-    runs = 4000
-    weights = np.zeros((runs, len(SIZES)))
-    for seed in range(runs):
-        history = asked(3, seed)
-        (stage,) = stages_of(told(history, history.drawn))
-        assert len(stage.used) == 3
-        weights[seed, stage.used] = 1 / stage.chances[stage.used]
-    error = weights.std(0) / runs**0.5
-    assert (np.abs(weights.mean(0) - 1) < 4 * error).all()
-    products = (weights[:, :, None] - 1) * (weights[:, None, :] - 1)
-    off = ~np.eye(len(SIZES), dtype=bool)
-    z = products.mean(0)[off] / (products.std(0)[off] / runs**0.5)
-    assert np.abs(z).max() < 4
-
-
-def test_the_variance_of_a_total_is_estimated_without_bias():
-    """sum (1 - p)/p^2 x^2 over the sample has the variance of sum x/p as its mean (4,000 samples, within 10 %)."""
-    x, totals, variances = np.array([3.0, -1, 2, 0.5, 4, -2, 1, 1.5]), [], []
-    for seed in range(4000):
-        history = asked(4, seed)
-        (stage,) = stages_of(told(history, history.drawn))
-        p = stage.chances[stage.used]
-        totals.append((x[stage.used] / p).sum())
-        variances.append(((1 - p) / p**2 * x[stage.used] ** 2).sum())
-    assert np.mean(variances) == pytest.approx(np.var(totals), rel=0.1)
 
 
 def test_points_that_wait_are_not_in_the_sample_and_change_nothing():
@@ -115,3 +86,161 @@ def test_chances_of_single_draws_are_those_of_successive_sampling():
 def test_sizes_survive_being_stored_as_bytes():
     sizes = np.geomspace(0.05, 1000, 50)
     np.testing.assert_allclose(LEVELS[levels_of(sizes)], sizes, rtol=0.03)
+    assert levels_of(np.array([1e-9, LEVELS[0], LEVELS[-1], 1e9])).tolist() == [0, 0, 255, 255]
+    middle = np.sqrt(LEVELS[100] * LEVELS[101])
+    assert levels_of(np.array([middle * 0.999, middle * 1.001])).tolist() == [100, 101]
+
+
+def test_points_come_in_the_order_of_their_times_if_they_are_free():
+    stage, _ = begin(SIZES, 1.0, History(8), seed=4)
+    order = np.argsort(stage.times).tolist()
+    everything = np.ones(8, bool)
+    for n in range(9):
+        assert stage.next_points(everything, n).tolist() == order[:n]
+    assert stage.next_points(everything, 99).tolist() == order
+    free = everything.copy()
+    free[order[1]] = False
+    assert stage.next_points(free, 3).tolist() == [order[0], *order[2:4]]
+
+
+def test_a_stage_begins_with_what_has_neither_label_nor_skip():
+    history = History(8, (), {2: 0}, {5: "dark"})
+    stage, record = begin(SIZES, 1.7, history, seed=0)
+    assert np.flatnonzero(~stage.population).tolist() == [2, 5]
+    assert np.isinf(stage.times[[2, 5]]).all() and np.isfinite(np.delete(stage.times, [2, 5])).all()
+    assert stage.gain == 1.7 and not stage.exposure.any() and len(stage.used) == 0 and stage.threshold == 0
+    assert 2 not in stage.next_points(np.ones(8, bool), 8)
+    waits = np.random.default_rng(record["races"].tolist()).standard_exponential(8)
+    expected = waits / LEVELS[record["levels"]]
+    np.testing.assert_allclose(stage.times[stage.population], expected[stage.population])
+    np.testing.assert_allclose(race_times(stage.sizes, stage.population, record["races"]), stage.times)
+    (replayed,) = stages_of(History(8, (Batch(np.array([0]), None, record),), {2: 0}, {5: "dark"}))
+    np.testing.assert_array_equal(replayed.population, stage.population)
+    np.testing.assert_allclose(replayed.times, stage.times)
+    assert replayed.gain == 1.7
+
+
+def test_stages_and_seeds_race_apart():
+    first = asked(3, seed=1)
+    again, _ = begin(SIZES, 1.0, told(first, first.drawn), 1)
+    (before,) = stages_of(first)
+    free = again.population
+    assert not np.allclose(before.times[free], again.times[free])
+    other, _ = begin(SIZES, 1.0, History(8), 2)
+    assert not np.allclose(before.times, other.times)
+
+
+def test_before_an_answer_the_sample_is_empty_and_the_threshold_the_first_time():
+    history = asked(3, seed=6)
+    (stage,) = stages_of(history)
+    assert len(stage.used) == 0 and stage.threshold == stage.times.min()
+    np.testing.assert_allclose(stage.exposure, stage.sizes * stage.times.min())
+    np.testing.assert_allclose(stage.chances, 1 - np.exp(-stage.exposure))
+
+
+def test_the_threshold_is_the_time_of_the_first_point_without_an_answer():
+    history = asked(5, seed=3)
+    order = history.drawn.tolist()
+    (stage,) = stages_of(told(history, order[:2]))
+    assert stage.threshold == stage.times[order[2]] and stage.used.tolist() == order[:2]
+    (whole,) = stages_of(told(history, order))
+    assert whole.threshold == np.sort(whole.times)[5]
+
+
+def test_draws_around_points_that_are_not_free_have_chances_among_those_not_yet_passed():
+    stage, _ = begin(SIZES, 1.0, History(8), seed=9)
+    order = np.argsort(stage.times)
+    free = np.ones(8, bool)
+    free[order[[1, 3]]] = False  # volunteered meanwhile, say
+    rows = stage.next_points(free, 4)
+    for row, chance in zip(rows.tolist(), stage.draw_chances(rows).tolist(), strict=True):
+        left = stage.times >= stage.times[row]
+        assert chance == pytest.approx(stage.sizes[row] / stage.sizes[left].sum())
+    assert stage.draw_chances(np.zeros(0, np.int64)).shape == (0,)
+    assert stage.draw_chances(order[-1:]).tolist() == [1.0]
+
+
+def test_labels_volunteered_after_a_stage_do_not_count_in_it():
+    history = asked(3, seed=1)
+    history = told(history, history.drawn)
+    (first,) = stages_of(history)
+    following = int(first.next_points(history.open, 1)[0])
+    history = asked(2, 1, history)  # a second stage begins
+    late = told(history, [following])
+    again, second = stages_of(late)
+    assert again.used.tolist() == first.used.tolist() and again.threshold == first.threshold
+    assert second.population[following]
+
+
+# ---------------------------------------------------------------- draws of the first edition
+
+
+def old_batch(rows, scale: float, floor: float, levels=None) -> Batch:
+    record = {"scale": np.array([scale, floor])}
+    if levels is not None:
+        record["levels"] = np.asarray(levels, np.uint8)
+    return Batch(np.array(rows), None, record)
+
+
+def test_draws_of_the_first_edition_are_one_stage_of_whole_batches():
+    levels = levels_of(SIZES)
+    batches = (old_batch([0, 4], 0.1, 0.01, levels), old_batch([6, 7], 0.3, 0.01), old_batch([1], 0.35, 0.01))
+    history = History(8, batches, {0: 0, 4: 1, 3: 0, 6: 1, 1: 0}, {7: "dark"})
+    (stage,) = stages_of(history)
+    assert stage.from_first_edition and stage.used.tolist() == [0, 4, 6, 7, 1]
+    assert np.flatnonzero(~stage.population).tolist() == [3]  # nobody drew it
+    wanted = -np.log1p(-np.minimum(0.35 * LEVELS[levels], 0.99999))
+    grown = -np.log1p(-np.minimum(0.1 * LEVELS[levels], 0.99999))
+    for scale in (0.3, 0.35):
+        step = -np.log1p(-np.minimum(scale * LEVELS[levels], 0.99999))
+        grown = grown + np.maximum(step - grown, 0.01)
+    np.testing.assert_allclose(stage.exposure, np.where(np.arange(8) == 3, 0, grown))
+    assert (grown >= wanted - 1e-12).all()
+    (partly,) = stages_of(History(8, batches, {0: 0, 4: 1, 6: 1, 1: 0}))  # 7 has no answer: nor has what came after
+    assert partly.used.tolist() == [0, 4] and partly.exposure.max() < stage.exposure.max()
+
+
+def test_the_first_edition_comes_first_and_the_second_goes_on():
+    history = History(8, (old_batch([0, 4], 0.2, 0.01, levels_of(SIZES)),), {0: 0, 4: 1})
+    history = asked(3, 1, history)
+    first, second = stages_of(told(history, history.batches[1].indices))
+    assert first.from_first_edition and not second.from_first_edition
+    assert first.used.tolist() == [0, 4] and len(second.used) == 3 and not second.population[[0, 4]].any()
+    assert stages_of(History(8)) == []
+
+
+# ---------------------------------------------------------------- by simulation
+
+
+RUNS = 2500
+TOTAL = np.array([3.0, -1, 2, 0.5, 4, -2, 1, 1.5])
+
+
+@pytest.fixture(scope="module")
+def chances() -> np.ndarray:
+    """(RUNS, 8): p of the points in samples of 4 of 8 unequal points, 0 for the others."""
+    found = np.zeros((RUNS, len(SIZES)))
+    for seed in range(RUNS):
+        history = asked(4, seed)
+        (stage,) = stages_of(told(history, history.drawn))
+        assert len(stage.used) == 4
+        found[seed, stage.used] = stage.chances[stage.used]
+    return found
+
+
+def test_weights_by_rank_conditioning_are_unbiased_with_uncorrelated_terms(chances):
+    """Sum of 1/p over the samples: mean 1 at each point (V1), no covariance between points."""
+    weights = np.divide(1, chances, out=np.zeros_like(chances), where=chances > 0)
+    error = weights.std(0) / RUNS**0.5
+    assert (np.abs(weights.mean(0) - 1) < 4 * error).all()
+    products = (weights[:, :, None] - 1) * (weights[:, None, :] - 1)
+    off = ~np.eye(len(SIZES), dtype=bool)
+    z = products.mean(0)[off] / (products.std(0)[off] / RUNS**0.5)
+    assert np.abs(z).max() < 4
+
+
+def test_the_variance_of_a_total_is_estimated_without_bias(chances):
+    """sum (1 - p)/p^2 x^2 over the sample has the variance of sum x/p as its mean (within 10 %)."""
+    weights = np.divide(1, chances, out=np.zeros_like(chances), where=chances > 0)
+    variances = ((1 - chances) * weights**2 * TOTAL**2).sum(1)
+    assert np.mean(variances) == pytest.approx(np.var(weights @ TOTAL), rel=0.1)

@@ -122,11 +122,11 @@ def judge(session: "Session", claim: Claim) -> Verdict:
             f"claim about {claim.metric!r}: {claim.value:g} is no value that it can take; expected {low:g} to "
             f"{high:g}{hint}"
         )
-    if metric in session.task.metrics or metric.name in {one.name for one in session.task.metrics}:
+    if metric.name in {one.name for one in session.task.metrics}:
         estimate = session.estimate()[metric.name]
     else:
         task = replace(session.task, metrics=(metric,), targets=())
-        estimate = session.method.estimate(task, session.history)[0]
+        (estimate,) = session.method.estimate(task, session.history)
     early = session.history.drawn_labels < LEAST_DRAWN and len(session.history.labels) < len(session.pool)
     if early:
         return Verdict(claim, "undecided", estimate, too_early=True)

@@ -91,12 +91,12 @@ class Verdict:
         return ""
 
     def __str__(self) -> str:
-        one = self.estimate
-        value = "undefined" if one.value != one.value else f"{one.value:.4f}"
-        bounds = "no interval" if one.low != one.low else f"[{one.low:.4f}, {one.high:.4f}]"
-        level = f"{one.confidence * 100:g} % {one.interval}, " if one.interval != "none" else ""
+        estimate = self.estimate
+        value = "undefined" if estimate.value != estimate.value else f"{estimate.value:.4f}"
+        bounds = "no interval" if estimate.low != estimate.low else f"[{estimate.low:.4f}, {estimate.high:.4f}]"
+        level = f"{estimate.confidence * 100:g} % {estimate.interval}, " if estimate.interval != "none" else ""
         proof = ", decided by a test that holds at every look" if self.proven else ""
-        labels = f"{one.labels} label{'' if one.labels == 1 else 's'}"
+        labels = f"{estimate.labels} label{'' if estimate.labels == 1 else 's'}"
         return f"{self.answer}: {self.claim} ({value} {bounds}, {level}{labels}{proof})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def judge(session: "Session", claim: Claim) -> Verdict:
             f"claim about {claim.metric!r}: {claim.value:g} is no value that it can take; expected {low:g} to "
             f"{high:g}{hint}"
         )
-    if metric.name in {one.name for one in session.task.metrics}:
+    if metric.name in {own.name for own in session.task.metrics}:
         estimate = session.estimate()[metric.name]
     else:
         task = replace(session.task, metrics=(metric,), targets=())

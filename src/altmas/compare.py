@@ -117,13 +117,17 @@ class Comparison(Sequence[Difference]):
         return f"<p>{escape(self.summary)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _row(one: Difference) -> str:
+def _row(difference: Difference) -> str:
     def number(value: float, form: str) -> str:
         return "undefined" if math.isnan(value) else format(value, form)
 
-    bounds = "" if math.isnan(one.low) else f"[{one.low:+.4f}, {one.high:+.4f}] {one.confidence:.0%}"
-    values = (number(one.first, ".4f"), number(one.second, ".4f"), number(one.value, "+.4f"))
-    cells = (one.metric, *values, bounds, one.verdict, one.note)
+    bounds = (
+        ""
+        if math.isnan(difference.low)
+        else f"[{difference.low:+.4f}, {difference.high:+.4f}] {difference.confidence:.0%}"
+    )
+    values = (number(difference.first, ".4f"), number(difference.second, ".4f"), number(difference.value, "+.4f"))
+    cells = (difference.metric, *values, bounds, difference.verdict, difference.note)
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
@@ -154,8 +158,8 @@ def compare(
             strict=True,
         )
         differences = [
-            replace(one, first=mine.value, second=theirs.value, value=theirs.value - mine.value)
-            for one, (mine, theirs) in zip(differences, pairs, strict=True)
+            replace(difference, first=mine.value, second=theirs.value, value=theirs.value - mine.value)
+            for difference, (mine, theirs) in zip(differences, pairs, strict=True)
         ]
     disagreements = int((second != task.pool.predictions).sum())
     return Comparison(tuple(differences), len(task.pool), disagreements, len(history.labels), session.method.name)
@@ -187,21 +191,21 @@ def _rows_of_pool(pool: Pool, ids: NDArray[Any], predictions: int) -> NDArray[np
     """
     if len(ids) != predictions:
         raise PoolError(f"the second model has {predictions:,} predictions and {len(ids):,} ids; give one id for each")
-    found: dict[int, int] = {}
-    for place, id in enumerate(ids.tolist()):
+    position_of: dict[int, int] = {}
+    for position, id in enumerate(ids.tolist()):
         row = pool.index(id)
-        if found.setdefault(row, place) != place:
+        if position_of.setdefault(row, position) != position:
             raise PoolError(
-                f"the second model has two predictions for the point {pool.ids[row]!r}, in rows {found[row]} and "
-                f"{place}; a comparison needs exactly one for each point: keep one of the rows; nothing was compared"
+                f"the second model has two predictions for the point {pool.ids[row]!r}, in rows {position_of[row]} and "
+                f"{position}; a comparison needs exactly one for each point: keep one of the rows; nothing was compared"
             )
-    missing = [pool.ids[row] for row in range(len(pool)) if row not in found]
+    missing = [pool.ids[row] for row in range(len(pool)) if row not in position_of]
     if missing:
         raise PoolError(
             f"the second model has no prediction for {len(missing):,} of {len(pool):,} points (first: "
             f"{listing(missing, 3)}); a comparison needs one for each point of the pool"
         )
-    return np.array([found[row] for row in range(len(pool))], np.int64)
+    return np.array([position_of[row] for row in range(len(pool))], np.int64)
 
 
 def read_second(pool: Pool, table: Any, prediction: str, id: str | None = None) -> tuple[Array, Array | None]:

@@ -106,19 +106,19 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
     sample = (
         sample_of(session.pool, history, inclusion_of(session.method, session.pool, history)) if checkable else None
     )
-    for metric, one in zip(session.task.metrics, estimates, strict=True):
+    for metric, estimate in zip(session.task.metrics, estimates, strict=True):
         check = alarm = (math.nan, math.nan, math.nan)
         if sample is not None:
-            check = weighted_interval(session.pool, history, metric, one.confidence, sample)
+            check = weighted_interval(session.pool, history, metric, estimate.confidence, sample)
             alarm = weighted_interval(session.pool, history, metric, math.erf(ALARM / math.sqrt(2)), sample)
-        gain = one.effective_labels / one.labels if one.labels else math.nan
-        apart = one.value < alarm[1] or one.value > alarm[2]
+        gain = estimate.effective_labels / estimate.labels if estimate.labels else math.nan
+        apart = estimate.value < alarm[1] or estimate.value > alarm[2]
         rows.append(
-            asdict(one)
+            asdict(estimate)
             | {
                 "meaning": metric.meaning(session.pool),
                 "verdict": asdict(
-                    verdict_of(one, metric, session.plan, early=early, proven=_proven(session, history, metric))
+                    verdict_of(estimate, metric, session.plan, early=early, proven=_proven(session, history, metric))
                 ),
             }
             | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
@@ -134,32 +134,32 @@ def _proven(session: "Session", history: History, metric: Metric) -> str | None:
     threshold = session.plan.thresholds.get(metric.name)
     if threshold is None or len(history.labels) == len(session.pool):
         return None
-    found = guaranteed_decision(session.method, session.task, history, metric, threshold)
-    return None if found is None else found.answer
+    decision = guaranteed_decision(session.method, session.task, history, metric, threshold)
+    return None if decision is None else decision.answer
 
 
 def _path(session: "Session", history: History, estimates: Estimates) -> list[Plain]:
     """The estimates of the leading metrics at a handful of label counts, the last one being now."""
     names = [metric.name for metric in leading(session)]
     now = len(history.labels)
-    logged = {one["labels"]: one for one in session.logged_estimates()}
+    logged = {estimate["labels"]: estimate for estimate in session.logged_estimates()}
     started = time.monotonic()
     rows = []
     for labels in label_counts(now):
         if labels == now:
-            found: Mapping[str, Estimate | Plain] = {one.metric: one for one in estimates}
+            by_metric: Mapping[str, Estimate | Plain] = {estimate.metric: estimate for estimate in estimates}
         elif labels in logged:
-            found = {one["metric"]: one for one in logged[labels]["estimates"]}
+            by_metric = {estimate["metric"]: estimate for estimate in logged[labels]["estimates"]}
         elif time.monotonic() - started > PATIENCE:
             continue
         else:
             task = replace(session.task, metrics=leading(session), targets=())
             past = session.at(labels).history
-            found = {one.metric: one for one in session.method.estimate(task, past)}
+            by_metric = {estimate.metric: estimate for estimate in session.method.estimate(task, past)}
         for name in names:
-            one = found.get(name)
-            if one is not None:
-                values = one if isinstance(one, Mapping) else asdict(one)
+            estimate = by_metric.get(name)
+            if estimate is not None:
+                values = estimate if isinstance(estimate, Mapping) else asdict(estimate)
                 rows.append({"labels": labels} | {key: values[key] for key in ("metric", "value", "low", "high")})
     return rows
 
@@ -171,9 +171,13 @@ def leading(session: "Session") -> tuple[Metric, ...]:
     """
     aims, metrics = {**session.plan.thresholds, **session.plan.targets}, session.task.metrics
     if len(metrics) > MANY:
-        others = [one for one in metrics if one.name in aims or one.kind not in OF_CLASS or one.where is not None]
+        others = [
+            metric
+            for metric in metrics
+            if metric.name in aims or metric.kind not in OF_CLASS or metric.where is not None
+        ]
         metrics = tuple(others) or metrics
-    return tuple(sorted(metrics, key=lambda one: one.name not in aims)[:MOST_METRICS])
+    return tuple(sorted(metrics, key=lambda metric: metric.name not in aims)[:MOST_METRICS])
 
 
 def label_counts(now: int, points: int = PATH_POINTS) -> list[int]:
@@ -233,10 +237,14 @@ def _slice_task(session: "Session", name: str, values: list[str]) -> Task:
     return replace(session.task, metrics=metrics, targets=())
 
 
-def _slice_cell(one: Estimate, labels: int, points: int) -> Plain:
-    enough = labels >= min(FLOOR, points) and math.isfinite(one.value)
-    values = {"value": one.value, "low": one.low, "high": one.high}
-    return {"metric": one.metric, "insufficient": not enough, **(values if enough else dict.fromkeys(values, math.nan))}
+def _slice_cell(estimate: Estimate, labels: int, points: int) -> Plain:
+    enough = labels >= min(FLOOR, points) and math.isfinite(estimate.value)
+    values = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return {
+        "metric": estimate.metric,
+        "insufficient": not enough,
+        **(values if enough else dict.fromkeys(values, math.nan)),
+    }
 
 
 # ---------------------------------------------------------------- choice and people

@@ -79,38 +79,38 @@ def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) 
 def _refuse_devices(path: Path | None, value: Any) -> None:
     """FileError on a pipe or a device, which a file could name to make the reader wait without end."""
     if isinstance(value, Mapping):
-        for one in value.values():
-            _refuse_devices(path, one)
+        for named in value.values():
+            _refuse_devices(path, named)
         return
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, str) and os.path.isabs(one):
-            place = Path(one)
-            if place.exists() and not (place.is_file() or place.is_dir()):
-                raise FileError(f"{path} names {one}, which is no file; nothing was read; pass pool=... on opening")
+    for named in value if isinstance(value, list) else [value]:
+        if isinstance(named, str) and os.path.isabs(named):
+            file = Path(named)
+            if file.exists() and not (file.is_file() or file.is_dir()):
+                raise FileError(f"{path} names {named}, which is no file; nothing was read; pass pool=... on opening")
 
 
 def _moved(value: Any, home: str, here: Path) -> Any:
     """A path seen from `home` as the same path seen from `here`, also in lists and mappings; else as it is."""
     if isinstance(value, Mapping):
-        return {name: _moved(one, home, here) for name, one in value.items()}
+        return {name: _moved(part, home, here) for name, part in value.items()}
     if isinstance(value, list):
-        return [_moved(one, home, here) for one in value]
+        return [_moved(part, home, here) for part in value]
     if not (isinstance(value, str) and os.path.isabs(value)):
         return value
     return os.path.normpath(here / os.path.relpath(value, home))
 
 
-def compare(place: object, pool: Pool, fingerprint: Mapping[str, str], points: int) -> None:
+def compare(path: object, pool: Pool, fingerprint: Mapping[str, str], points: int) -> None:
     """PoolMismatch, naming each part that is not as it was, if this is not the pool with that fingerprint."""
-    found = pool.fingerprint
-    differ = [part for part, digest in fingerprint.items() if part in found and found[part] != digest]
+    own = pool.fingerprint
+    differ = [part for part, digest in fingerprint.items() if part in own and own[part] != digest]
     clauses = [f"different {', '.join(differ)}"] if differ else []
-    clauses += [f"no {part}" for part in fingerprint if part not in found]
-    clauses += [f"{part}, which the session's has not" for part in found if part not in fingerprint]
+    clauses += [f"no {part}" for part in fingerprint if part not in own]
+    clauses += [f"{part}, which the session's has not" for part in own if part not in fingerprint]
     if clauses:
         counts = "" if len(pool) == points else f" and {len(pool):,} points instead of {points:,}"
         raise PoolMismatch(
-            f"{place} belongs to another pool: the one given has {'; '.join(clauses)}{counts}; nothing was recorded"
+            f"{path} belongs to another pool: the one given has {'; '.join(clauses)}{counts}; nothing was recorded"
         )
 
 

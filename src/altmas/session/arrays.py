@@ -34,7 +34,7 @@ def unpack(data: bytes) -> Arrays:
     """The arrays of `pack`; ValueError if the bytes are something else."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = {one.filename.removesuffix(".npy"): _content(archive, one) for one in archive.infolist()}
+            members = {member.filename.removesuffix(".npy"): _content(archive, member) for member in archive.infolist()}
         return {name: _array(content) for name, content in members.items() if name != STRAY}
     except Exception as cause:  # bytes that were changed can fail in any way
         raise ValueError(f"arrays that cannot be read ({cause})") from cause

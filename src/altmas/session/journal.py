@@ -70,7 +70,7 @@ class Journal:
         with self.lock:
             if not own[-1].done:
                 self._commit()
-        return [one.result() for one in own]
+        return [write.result() for write in own]
 
     def _commit(self) -> None:
         """Write down what everybody waits for, in one transaction."""
@@ -79,29 +79,29 @@ class Journal:
         try:
             with self.store.transaction():
                 before = self.read().seq
-                for one in together:
-                    self._append(one)
+                for write in together:
+                    self._append(write)
         except Exception as failure:
             self._committed = before
-            for one in together:
-                one.error = failure if len(together) == 1 else type(failure)(*failure.args)
+            for write in together:
+                write.error = failure if len(together) == 1 else type(failure)(*failure.args)
         except BaseException:
             self._committed = before
-            for one in together:
-                one.error = StoreFailure("the write was interrupted; look into the session before you repeat it")
+            for write in together:
+                write.error = StoreFailure("the write was interrupted; look into the session before you repeat it")
             raise
         finally:
-            for one in together:
-                one.done = True
+            for write in together:
+                write.done = True
 
-    def _append(self, one: Waiting) -> None:
+    def _append(self, write: Waiting) -> None:
         """One write inside the transaction; what `compose` itself refuses is its own affair."""
         try:
             with self.store.savepoint():
-                one.events = self.store.append(one.compose(self._state))
+                write.events = self.store.append(write.compose(self._state))
         except (StoreFailure, sqlite3.Error):
             raise
         except Exception as refusal:
-            one.error = refusal
+            write.error = refusal
         else:
-            self._state.feed(one.events)
+            self._state.feed(write.events)

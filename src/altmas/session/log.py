@@ -79,13 +79,13 @@ class State:
 
     def votes(self, row: int) -> list[Vote]:
         """The standing votes on a point, in the order in which the annotators first voted."""
-        found: dict[str | None, Vote] = {}
+        last: dict[str | None, Vote] = {}
         for event in self._of_point.get(row, ()):
             if event.kind in VOTES:
                 code = None if event.label is None else self.pool.code(event.label)
                 reason = str(event.body.get("reason", ""))
-                found[event.annotator] = Vote(event.annotator, event.kind, code, reason, event.seq)
-        return list(found.values())
+                last[event.annotator] = Vote(event.annotator, event.kind, code, reason, event.seq)
+        return list(last.values())
 
     def vote_event(self, row: int, annotator: str | None) -> Event | None:
         """The event of an annotator's standing vote on a point."""
@@ -210,8 +210,8 @@ def _logged_at(body: Mapping[str, Any]) -> int:
     labels, estimates = body["labels"], body["estimates"]
     numbers = ("value", "low", "high")
     sound = isinstance(labels, int) and all(
-        isinstance(one["metric"], str) and all(isinstance(one[name], int | float | None) for name in numbers)
-        for one in estimates
+        isinstance(estimate["metric"], str) and all(isinstance(estimate[name], int | float | None) for name in numbers)
+        for estimate in estimates
     )
     if not sound:
         raise ValueError("it holds no estimates")
@@ -223,9 +223,9 @@ def plain(value: object) -> object:
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int) else text(value)

@@ -88,41 +88,43 @@ def agreement(state: State) -> Agreement:
     for _, votes in class_votes(state):
         points += 1
         by_name = sorted(votes, key=lambda vote: vote.annotator or "")
-        pairs += [(one.code, other.code) for one, other in combinations(by_name, 2)]
+        pairs += [(first.code, second.code) for first, second in combinations(by_name, 2)]
     if not pairs:
         return Agreement(0, math.nan, math.nan)
-    one, other = np.array(pairs, np.int64).T
-    table = table_of(one, other, len(state.pool.classes))
-    return Agreement(points, float(np.mean(one == other)), float(kappa(*margins(table))))
+    first, second = np.array(pairs, np.int64).T
+    table = table_of(first, second, len(state.pool.classes))
+    return Agreement(points, float(np.mean(first == second)), float(kappa(*margins(table))))
 
 
 def disagreements(state: State) -> list[Disagreement]:
     """Points whose votes differ and that were not adjudicated, in the order first voted on."""
-    found = []
+    open_questions = []
     for row, votes in class_votes(state):
         if len({vote.code for vote in votes}) > 1 and state.ruling(row) is None:
             pool = state.pool
             named = {vote.annotator or "": pool.classes[vote.code] for vote in votes if vote.code is not None}
             item = None if pool.items is None else pool.items[row]
-            found.append(Disagreement(pool.ids[row], row, item, named))
-    return found
+            open_questions.append(Disagreement(pool.ids[row], row, item, named))
+    return open_questions
 
 
 def unsure(state: State) -> list[Disagreement]:
     """Points without a label on which somebody was unsure, in the order first voted on."""
-    pool, found = state.pool, []
+    pool, open_questions = state.pool, []
     for row in state.skipped:
         votes = state.votes(row)
         if any(vote.kind == "unsure" for vote in votes):
             said = {vote.annotator or "": f"{vote.kind}: {vote.reason}".rstrip(": ") for vote in votes}
-            found.append(Disagreement(pool.ids[row], row, None if pool.items is None else pool.items[row], said))
-    return found
+            open_questions.append(
+                Disagreement(pool.ids[row], row, None if pool.items is None else pool.items[row], said)
+            )
+    return open_questions
 
 
 def second_opinions(state: State, seed: int, share: float) -> dict[int, str | None]:
     """{row: who voted} of drawn points that wait for a second annotator, in drawing order."""
     if share <= 0:
         return {}
-    ids, place = state.pool.ids, state.drawn
-    rows = [row for row in state.alone if row in place and wants_two(ids[row], seed, share)]
-    return {row: state.alone[row] for row in sorted(rows, key=place.__getitem__)}
+    ids, drawn = state.pool.ids, state.drawn
+    rows = [row for row in state.alone if row in drawn and wants_two(ids[row], seed, share)]
+    return {row: state.alone[row] for row in sorted(rows, key=drawn.__getitem__)}

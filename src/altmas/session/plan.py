@@ -106,9 +106,9 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` understands."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
         plain |= {name: dict(value) for name, value in plain.items() if isinstance(value, Mapping)}
-        return plain | {"metrics": [metric_json(one) for one in self.metrics], "method": method_json(self.method)}
+        return plain | {"metrics": [metric_json(metric) for metric in self.metrics], "method": method_json(self.method)}
 
     @classmethod
     def from_json(

@@ -113,13 +113,13 @@ class Session:
             instructions=instructions,
             definitions=definitions,
         )
-        place = None if path is None else Path(path)
-        if exist_ok and place is not None and place.exists():
-            return cls._reopened(place, plan, pool)
-        archived = place is not None and pool.source is None and archivable(pool)
-        origin = about(pool, archived, place)
+        file = None if path is None else Path(path)
+        if exist_ok and file is not None and file.exists():
+            return cls._reopened(file, plan, pool)
+        archived = file is not None and pool.source is None and archivable(pool)
+        origin = about(pool, archived, file)
         first = Entry("created", body={"plan": plan.to_json(), "pool": origin, "versions": _versions()})
-        store = LabelStore.create(place, parts_of(pool) if archived else (), first)
+        store = LabelStore.create(file, parts_of(pool) if archived else (), first)
         return cls(store, plan, pool, store.events())
 
     @classmethod
@@ -160,7 +160,7 @@ class Session:
 
     @classmethod
     def _reopened(cls, path: Path, plan: Plan, pool: Pool) -> Self:
-        functions = [one for one in plan.metrics if not isinstance(one, str)]
+        functions = [metric for metric in plan.metrics if not isinstance(metric, str)]
         session = cls.open(path, pool, metrics=functions, method=plan.method)
         different = plan.differences(next(session.events())["body"]["plan"])
         if different:
@@ -243,7 +243,7 @@ class Session:
         if isinstance(id, Mapping) and label is not None:
             raise PlanError("tell takes {id: label, ...}, or one id and one label; nothing was recorded")
         told = id.items() if isinstance(id, Mapping) else [(id, label)]
-        self.answer(Answer(one, said, "label", annotator, seconds, note=note or "") for one, said in told)
+        self.answer(Answer(point, said, "label", annotator, seconds, note=note or "") for point, said in told)
 
     def skip(
         self,
@@ -363,18 +363,18 @@ class Session:
         """Every metric from the labels so far; with `by`, every metric on each value of that slice."""
         now = self.now()
         key = (now.history.key, by)
-        found = self._estimates.get(key)
-        if found is None:
-            found = now.estimate(by)
-            self._estimates = dict([*self._estimates.items(), (key, found)][-ESTIMATES_KEPT:])
+        estimates = self._estimates.get(key)
+        if estimates is None:
+            estimates = now.estimate(by)
+            self._estimates = dict([*self._estimates.items(), (key, estimates)][-ESTIMATES_KEPT:])
             if by is None:
-                self._log_estimate(now, found)
-        return found
+                self._log_estimate(now, estimates)
+        return estimates
 
-    def _log_estimate(self, now: Snapshot, found: Estimates) -> None:
+    def _log_estimate(self, now: Snapshot, estimates: Estimates) -> None:
         """Keep the first estimate at each number of labels; a file that cannot be written keeps nobody from it."""
         labels = len(now.history.labels)
-        body: Any = plain({"labels": labels, "seen": now.seq, "estimates": found.to_dict()["estimates"]})
+        body: Any = plain({"labels": labels, "seen": now.seq, "estimates": estimates.to_dict()["estimates"]})
         try:
             with self._journal.lock:
                 if labels not in self._journal.read().estimates:

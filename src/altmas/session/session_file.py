@@ -167,7 +167,7 @@ def _look_at(path: Path) -> None:
     try:
         found = path.stat()
     except FileNotFoundError:
-        beside = [one.name for one in path.absolute().parent.glob("*.altmas")]
+        beside = [file.name for file in path.absolute().parent.glob("*.altmas")]
         raise FileError(
             f"{path} does not exist{near(path.name, beside)}; create a session with Session.create or `altmas init`"
         ) from None

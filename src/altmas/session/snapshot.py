@@ -91,8 +91,8 @@ class Snapshot:
         """Every metric from the labels of that moment; with `by`, every metric on each value of that slice."""
         task = self.task if by is None else by_slice(self.task, by)
         with at_work(self.plan.method):
-            found = self.plan.method.estimate(task, self.history)
-            return with_guarantee(self.plan.method, task, self.history, found) if task.guarantee else found
+            estimates = self.plan.method.estimate(task, self.history)
+            return with_guarantee(self.plan.method, task, self.history, estimates) if task.guarantee else estimates
 
     def decision(self, estimates: Callable[[], Estimates] | None = None) -> Decision:
         """Whether to stop at that moment."""
@@ -104,9 +104,9 @@ class Snapshot:
 
     def _proven(self, name: str, threshold: float) -> bool | None:
         """Whether a metric is shown to lie on one side of a threshold at every look; None where there is no proof."""
-        (metric,) = (one for one in self.task.metrics if one.name == name)
-        found = guaranteed_decision(self.plan.method, self.task, self.history, metric, threshold)
-        return None if found is None else found.answer != "undecided"
+        (metric,) = (known for known in self.task.metrics if known.name == name)
+        decision = guaranteed_decision(self.plan.method, self.task, self.history, metric, threshold)
+        return None if decision is None else decision.answer != "undecided"
 
 
 def by_slice(task: Task, name: str) -> Task:

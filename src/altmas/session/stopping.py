@@ -57,7 +57,7 @@ def decide(
         return Decision(False, "the budget is not spent and no target was set")
     if drawn < LEAST_DRAWN:
         return Decision(False, f"{drawn} drawn labels: nothing is decided with fewer than {LEAST_DRAWN}")
-    by_name = {one.metric: one for one in estimates()}
+    by_name = {estimate.metric: estimate for estimate in estimates()}
     wide = {name: by_name[name].half_width / wanted for name, wanted in plan.targets.items()}
     if wide and all(ratio <= 1 for ratio in wide.values()):
         return Decision(True, "every target is reached")

@@ -39,6 +39,8 @@ ORDER = (
     "methods.protocol",
     "methods.draws",
     "methods.random_sample",
+    "methods.random_items",
+    "methods.gaps",
     "methods.tradition",
     "methods.paper.surrogates",
     "methods.paper",

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 from sklearn.metrics import average_precision_score, brier_score_loss, cohen_kappa_score, log_loss, roc_auc_score
 
 import altmas
@@ -12,21 +11,7 @@ from altmas.methods import check, method_named
 from altmas.metrics import LabelWeights, RowCodes, metric_set, truth_values
 from altmas.metrics.influence import ItemInfluence
 from altmas.metrics.scores import BINS, average_precision, bins_of, calibration_error, roc_auc
-
-N = 60
-
-
-def a_pool(n_classes=2, n=N, seed=0, ties=True):
-    rng = np.random.default_rng(seed)
-    scores = softmax(rng.normal(size=(n, n_classes)) * 1.5, axis=1)
-    if ties:
-        scores = np.round(scores * 8) / 8 + 1 / 64
-        scores /= scores.sum(1, keepdims=True)
-    names = ["cat", "dog", "eel", "fox"][:n_classes]
-    truth = np.array([rng.choice(n_classes, p=row / row.sum()) for row in scores**0.7])
-    sites = np.where(rng.random(n) < 0.5, "A", "B")
-    pool = altmas.Pool(None, np.array(names)[scores.argmax(1)], scores=scores, classes=names, slices={"site": sites})
-    return pool, truth
+from scores_world import a_pool
 
 
 class AnyWeights:

@@ -63,7 +63,7 @@ def interval_of_sample(metric: Metric, sample: RandomSample, confidence: float) 
         return value, value, value, "every point is labelled: exact"
     if why := too_few_labels(metric, sample.drawn + sample.volunteered, sample.named):
         return value, np.nan, np.nan, why
-    if metric.about.proportion is not None:
+    if metric.proportion(sample.counts.shape) is not None:
         low, high = _of_proportion(metric, sample, normal_quantile(confidence))
     else:
         low, high = _linearised(metric, value, sample, confidence)
@@ -84,8 +84,9 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
 
     Calibrated rows make each trial worth more: by as much as the linearised variance falls.
     """
-    assert metric.about.proportion is not None
-    successes, trials = metric.about.proportion(metric.classes, *np.indices(sample.counts.shape))
+    counted = metric.proportion(sample.counts.shape)
+    assert counted is not None
+    successes, trials = counted
     drawn = sample.table - sample.exact
     n, size = sample.counts[trials].sum(), drawn[trials].sum()
     share = drawn[successes].sum() / size if n else 0.5
@@ -128,7 +129,7 @@ def _variance(metric: Metric, sample: RandomSample, z: float, *, stratified: boo
     It is taken at counts with z^2 pseudo-labels added (half right, half wrong, as Agresti and Coull do for one
     share): a sample without a single error must not give an interval of width 0.
     """
-    smoothed = sample.counts + _pseudo_labels(sample, z**2)
+    smoothed = sample.counts + _pseudo_labels(metric, sample, z**2)
     influence = metric.gradient(sample.table)  # dQ of moving one point into a cell
     if not stratified:
         share, size = smoothed / smoothed.sum(), sample.rows.sum()
@@ -142,9 +143,18 @@ def _variance(metric: Metric, sample: RandomSample, z: float, *, stratified: boo
     return max(0.0, float((rows**2 * unseen * spread / seen).sum()))
 
 
-def _pseudo_labels(sample: RandomSample, weight: float) -> Array:
-    """(C, C) of total `weight`: rows as predicted in the pool, half on the diagonal, half spread over the rest."""
-    n_classes = len(sample.rows)
-    spread = np.full((n_classes, n_classes), 0.5 / (n_classes - 1))
-    np.fill_diagonal(spread, 0.5)
+def _pseudo_labels(metric: Metric, sample: RandomSample, weight: float) -> Array:
+    """(R, C) of total `weight`: rows as in the pool, half of each on one class, half spread over the rest.
+
+    That class is the predicted one, or the metric's where the answer is a score above a threshold; where no model has a
+    say, all classes count alike.
+    """
+    n_rows, n_classes = sample.counts.shape
+    spread = np.full((n_rows, n_classes), 0.5 / (n_classes - 1))
+    if not metric.needs_answers:
+        spread[:] = 1 / n_classes
+    elif metric.threshold is not None:
+        spread[:, metric.classes[0]] = 0.5
+    else:
+        np.fill_diagonal(spread, 0.5)
     return np.asarray(weight * (sample.rows / sample.rows.sum())[:, None] * spread)

@@ -1,7 +1,7 @@
 """Tradition (B.1): label a uniform random sample, compute each metric on it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import uniform_draws
+from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, SequenceOfDraws, Traits
+from altmas.methods.random_items import estimate_of_items
 from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import Metric, table_of
 from altmas.task import Task
@@ -28,7 +30,7 @@ class Tradition(Method):
     calibrate_rows: bool = False
 
     name = "tradition"
-    traits = Traits(interval="fixed-n")
+    traits = Traits(interval="fixed-n", any_metric=True)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         rng = history.rng(task.seed, PROPOSE)
@@ -59,16 +61,27 @@ class Tradition(Method):
         return found
 
     def _one(self, task: Task, history: History, metric: Metric) -> Estimate:
-        sample = sample_of(task, history, metric.members(task.pool), self.calibrate_rows)
+        if metric.contrasts:
+            return self._gap(task, history, metric)
+        if not metric.is_table:
+            return estimate_of_items(task, history, metric)
+        sample = sample_of(task, history, metric, self.calibrate_rows)
         value, low, high, note = interval_of_sample(metric, sample, task.confidence)
         labels = sample.drawn + sample.volunteered
         kind = "none" if math.isnan(low) else "fixed-n"
         return Estimate(metric.name, value, low, high, task.confidence, labels, float(labels), kind, note)
 
+    def _gap(self, task: Task, history: History, metric: Metric) -> Estimate:
+        """Intervals of all pairs of groups together, by Bonferroni's inequality."""
+        alone = replace(task, confidence=1 - (1 - task.confidence) / len(metric.contrasts))
+        pairs = [estimate_of_items(alone, history, one) for one in metric.contrasts]
+        values = [self._one(task, history, part).value for _, part in metric.parts]
+        return gap_of(metric, pairs, values, task.confidence)
 
-def sample_of(task: Task, history: History, members: NDArray[np.bool_] | None, calibrate_rows: bool) -> RandomSample:
+
+def sample_of(task: Task, history: History, metric: Metric, calibrate_rows: bool) -> RandomSample:
     """The labels of the metric's points, split into the drawn and the volunteered ones."""
-    predictions, n_classes = task.pool.predictions, len(task.pool.classes)
+    rows_of, n_classes, members = metric.rows(metric, task.pool), len(task.pool.classes), metric.members(task.pool)
     inside = np.ones(len(task.pool), np.bool_) if members is None else members
     volunteered = np.zeros(len(task.pool), np.bool_)
     volunteered[history.volunteered] = True
@@ -78,12 +91,12 @@ def sample_of(task: Task, history: History, members: NDArray[np.bool_] | None, c
 
     def table(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         rows = np.flatnonzero(inside & labelled & chosen)
-        return table_of(predictions[rows], known[rows], n_classes)
+        return table_of(rows_of.codes[rows], known[rows], n_classes, n_rows=rows_of.count)
 
     rest = inside & ~volunteered
     return RandomSample(
         counts=table(~volunteered),
         exact=table(volunteered),
-        rows=np.bincount(predictions[rest], minlength=n_classes).astype(np.float64),
+        rows=np.bincount(rows_of.codes[rest], minlength=rows_of.count).astype(np.float64),
         calibrate_rows=calibrate_rows,
     )

@@ -130,6 +130,15 @@ class Metric:
         rows = self.rows(self, pool)
         return np.asarray(rows.codes == (1 if self.threshold is not None else self.classes[0]))
 
+    def excess(self, pool: Pool, squares: Array) -> float:
+        """Most by which an estimate is too high on average; squares (N,) of its terms. 0 but for sums of distances."""
+        return 0.0
+
+    @property
+    def taken_at_estimate(self) -> bool:
+        """Whether it is linear in pieces: it is then taken at the estimate itself, not at a steadier point near it."""
+        return False
+
     def scales_at(self, value: float, candidate: float) -> tuple[float, float]:
         """How much larger D is at points answered with its class, and at the others, if the metric is `candidate`.
 
@@ -149,9 +158,14 @@ class Metric:
         return None if self.where is None else pool.slices[self.where[0]] == self.where[1]
 
     @property
+    def is_table(self) -> bool:
+        """Whether it is a function of one table, by whatever row codes."""
+        return type(self) is Metric
+
+    @property
     def of_one_table(self) -> bool:
         """Whether it is a function of the table of predicted and true classes of the pool's one model."""
-        return self.model is None and self.rows in (predicted_rows, one_row) and type(self) is Metric
+        return self.model is None and self.rows in (predicted_rows, one_row) and self.is_table
 
     @property
     def needs_answers(self) -> bool:

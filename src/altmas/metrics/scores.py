@@ -60,12 +60,12 @@ def average_precision(s: Array, w: Array, v: Array) -> Slopes:
     return value, (precision + later - value) / positives, -diluted / positives
 
 
-def calibration_error(s: Array, w: Array, v: Array) -> Slopes:
+def calibration_error(s: Array, w: Array, v: Array, bins: Array | None = None) -> Slopes:
     """(S5) sum over bins of |sum over the bin of (w - v s)| / sum v, bins of (nearly) equally many points by score."""
     total = float(v.sum())
     if total <= 0:
         return np.nan, np.zeros(len(s)), np.zeros(len(s))
-    bins = bins_of(s, v)
+    bins = bins_of(s, v) if bins is None else bins
     apart = np.bincount(bins, w - v * s, minlength=BINS)
     value = float(np.abs(apart).sum()) / total
     sign = np.sign(apart)[bins] / total
@@ -158,6 +158,24 @@ class ScoreMetric(Metric):
         return False
 
 
+@dataclass(frozen=True)
+class CalibrationError(ScoreMetric):
+    """(S5), a sum of distances: E |g + e| - |g| lies between 0 and E |e| = sqrt(2/pi) sd of e in every bin."""
+
+    def bins(self, pool: Pool) -> Array:
+        """(N,) the bins of the metric's points, known before any label."""
+        members = self.members(pool)
+        scores = calibrated_scores(pool, self.model)[0]
+        return bins_of(scores, np.ones(len(scores)) if members is None else members.astype(np.float64))
+
+    def excess(self, pool: Pool, squares: Array) -> float:
+        return float(np.sqrt(2 / np.pi) * np.sqrt(np.bincount(self.bins(pool), squares, minlength=BINS)).sum())
+
+    @property
+    def taken_at_estimate(self) -> bool:
+        return True
+
+
 def of_one_class(name: str, kind: str, of: OfScores, k: int) -> ScoreMetric:
     """The metric of one class and its score."""
 
@@ -202,11 +220,12 @@ def of_calibration(name: str) -> ScoreMetric:
     """(S5) of the second class if there are two, else of the predicted class and its score."""
 
     def evaluate(metric: ScoreMetric, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
+        assert isinstance(metric, CalibrationError)
         scores, counted = calibrated_scores(pool, metric.model)
-        value, moves, constants = calibration_error(scores, weights.of_class(counted), weights.mass)
+        value, moves, constants = calibration_error(scores, weights.of_class(counted), weights.mass, metric.bins(pool))
         return value, ClassItems(moves, counted, weights.n_classes, constants)
 
-    return ScoreMetric(name, kind="calibration_error", evaluate=evaluate)
+    return CalibrationError(name, kind="calibration_error", evaluate=evaluate)
 
 
 def calibrated_scores(pool: Pool, model: str | None) -> tuple[Array, int | Array]:

@@ -1,6 +1,7 @@
 """How good is this classifier on my data, when labels are expensive?"""
 
 from altmas import errors, methods
+from altmas.above import register
 from altmas.errors import AltmasError
 from altmas.estimates import Estimate, Estimates
 from altmas.metrics import Metric
@@ -8,7 +9,6 @@ from altmas.pool import Model, Pool
 from altmas.scenarios.predict_performance import predict_performance
 from altmas.scenarios.worst_case import Range, Transformations, worst_case
 from altmas.session import Query, Session
-from altmas.session.above import register
 from altmas.session.answers import Answer
 from altmas.session.plan import Plan
 from altmas.session.snapshot import Snapshot, Status
@@ -25,6 +25,10 @@ register(
     import_labels="altmas.interop:import_labels",
     log_to_mlflow="altmas.trackers:log_to_mlflow",
     label="altmas.web:serve",
+    pool_from_table="altmas.pool.tables:pool_from_table",
+    pool_from_source="altmas.pool.tables:pool_from_source",
+    classes_of="altmas.pool.tables:classes_of",
+    column_of="altmas.pool.tables:column_of",
 )
 
 __all__ = [

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from altmas.above import above
 from altmas.errors import FileError, PoolError
 from altmas.frames import frame_of, plain
 from altmas.history import History
@@ -213,8 +214,7 @@ def read_second(pool: Pool, table: Any, prediction: str, id: str | None = None) 
 
     Where the table has the column that the pool's own ids came from, PoolError if that is in another order.
     """
-    from altmas.pool.tables import classes_of, column_of  # here, because tables need much that other comparisons do not
-
+    classes_of, column_of = above("classes_of"), above("column_of")
     predictions = classes_of(table, prediction)
     if id is not None:
         return predictions, column_of(table, id)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from altmas.above import above
 from altmas.errors import AltmasError, PoolError, UnknownLabel, UnknownPoint
 from altmas.items.lazy import items_of
 from altmas.memo import Memo
@@ -127,9 +128,7 @@ class Pool:
         like its column, with scores={column: ...}; None makes a pool without a model, which needs `classes`.
         Raises FileError or PoolError, naming the column.
         """
-        from altmas.pool.tables import pool_from_table  # tables needs Pool: the one import that points down the tree
-
-        return pool_from_table(
+        pool: Pool = above("pool_from_table")(
             table,
             prediction=prediction,
             id=id,
@@ -139,6 +138,7 @@ class Pool:
             show=show,
             classes=classes,
         )
+        return pool
 
     def __len__(self) -> int:
         return self._n

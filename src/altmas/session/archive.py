@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.above import above
 from altmas.errors import FileError, NotASession, PoolMismatch, SessionError
 from altmas.items.lazy import LazyItems
 from altmas.pool import Model, Pool
@@ -62,8 +63,6 @@ def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
 
 def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) -> Pool:
     """The pool from its files: where they were, or where they are now if they were moved along with the session."""
-    from altmas.pool.tables import pool_from_source  # tables need much that a session without files does not
-
     if path is not None and home is not None and not Path(source["table"]).exists():
         here = path.resolve().parent
         moved = {role: _moved(value, home, here) for role, value in source.items()}
@@ -71,7 +70,8 @@ def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) 
     for value in source.values():
         _refuse_devices(path, value)
     try:
-        return pool_from_source(source)
+        pool: Pool = above("pool_from_source")(source)
+        return pool
     except FileError as cause:
         raise FileError(f"{path} needs the files of its pool: {cause}; or pass pool=... on opening") from cause
 

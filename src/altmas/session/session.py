@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from altmas.above import above
 from altmas.errors import AltmasError, NotASession, PlanError, SessionError, StoreFailure
 from altmas.estimates import Estimates
 from altmas.history import History
@@ -26,7 +27,6 @@ from altmas.metrics import MetricLike
 from altmas.outputs import kept_by, write_whole
 from altmas.pool import Name, Pool
 from altmas.progress import progress_bar
-from altmas.session.above import above
 from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.archive import about, archivable, compare, parts_of, stored_pool
 from altmas.session.arrays import pack

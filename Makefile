@@ -6,13 +6,21 @@ MARK := $(VENV)/.installed
 
 OLDEST := .venv-minimum
 
-.PHONY: demo test minimum coverage lint types check clean
+.PHONY: demo test slow mutants minimum coverage lint types check clean
 
 demo: $(MARK)
 	$(BIN)/altmas demo
 
 test: $(MARK)-dev
 	$(BIN)/python -m pytest -n auto
+
+# The long statistical tests, which `make test` leaves out.
+slow: $(MARK)-dev
+	$(BIN)/python -m pytest -n auto -m slow
+
+# Small faults planted in the code that estimates, draws, stores, stops and lets in: the tests must notice 90 % of them.
+mutants: $(MARK)-dev
+	$(BIN)/python -m benchmarks.operations.mutants --again --show
 
 # The tests with the lowest versions that pyproject.toml allows, on the lowest Python: make minimum PYTHON=python3.11
 minimum:

@@ -401,7 +401,7 @@ def of_one_class(measure, **more):
         ("precision", (1,), of_one_class(sklearn_metrics.precision_score)),
         ("recall", (1,), of_one_class(sklearn_metrics.recall_score)),
         ("f1", (1,), of_one_class(sklearn_metrics.f1_score)),
-        ("fbeta", (1,), of_one_class(sklearn_metrics.fbeta_score, beta=2)),
+        ("fbeta", (1,), of_one_class(sklearn_metrics.fbeta_score, beta=0.5)),
         ("jaccard", (1,), of_one_class(sklearn_metrics.jaccard_score)),
         ("specificity", (1,), of_one_class(sklearn_metrics.recall_score, pos_label=False)),
         ("npv", (1,), of_one_class(sklearn_metrics.precision_score, pos_label=False)),
@@ -410,7 +410,7 @@ def of_one_class(measure, **more):
     ],
 )
 def test_a_metric_as_a_ratio_equals_scikit_learn(kind, classes, value):
-    metric = table_ratio(*linear_tables(kind, 3, classes, beta=2), PREDICTED)
+    metric = table_ratio(*linear_tables(kind, 3, classes, beta=0.5), PREDICTED)
     assert value_of(metric.ratio, metric.outcomes(TRUE)) == pytest.approx(value)
     assert metric.ratio.bounds == (0, 1)
 
@@ -431,6 +431,12 @@ def test_kappa_cost_slices_and_differences_are_ratios_too():
     assert value_of(gain.ratio, gain.outcomes(TRUE)) == pytest.approx(
         (PREDICTED == TRUE).mean() - (SECOND == TRUE).mean()
     )
+    assert gain.ratio.bounds == (-1, 1)
+    part = difference(PREDICTED, SECOND, weight=inside.astype(float))
+    assert value_of(part.ratio, part.outcomes(TRUE)) == pytest.approx(
+        (PREDICTED == TRUE)[inside].mean() - (SECOND == TRUE)[inside].mean()
+    )
+    assert gain.outcomes(np.array([SKIPPED, OPEN, *TRUE[2:]]))[:2].tolist() == [SKIPPED, OPEN]
 
 
 def test_skipped_points_count_neither_above_nor_below_the_line():

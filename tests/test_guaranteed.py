@@ -52,6 +52,32 @@ def test_guaranteed_intervals_hold_the_value_and_are_wider_than_those_for_one_lo
     assert one.low < other.low < one.value == other.value < other.high < one.high + 0.01
 
 
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_without_an_answer_nothing_is_guaranteed_and_with_all_of_them_the_value_is(method):
+    pool, truth = world(n=40)
+    session = altmas.Session.create(None, pool, method=method, metrics=["accuracy"], seed=1, guarantee=True)
+    session.ask(5)
+    (nothing,) = session.estimate()
+    assert np.isnan([nothing.value, nothing.low, nothing.high]).all() and nothing.interval == "none"
+    session.tell({query.id: int(truth[query.index]) for query in session.ask(40)})
+    (one,) = session.estimate()
+    exact = (truth == pool.predictions).mean()
+    assert one.value == pytest.approx(exact) and one.low <= exact <= one.high and one.high - one.low < 1e-3
+
+
+def test_skipped_points_are_neither_right_nor_wrong_in_the_proof():
+    """Whoever skips every error shows nothing about them: what is left is all right."""
+    pool, truth = world(n=60)
+    session = altmas.Session.create(None, pool, method="tradition", metrics=["accuracy"], seed=1, guarantee=True)
+    for query in session.ask(60):
+        if truth[query.index] == pool.predictions[query.index]:
+            session.tell(query.id, int(truth[query.index]))
+        else:
+            session.skip(query.id, "dark")
+    (one,) = session.estimate()
+    assert one.value == 1 and one.high == 1 and one.low > 0.99
+
+
 def test_what_has_no_proof_is_refused_by_name():
     pool, _ = world(n=200)
     with pytest.raises(PlanError, match="no proof covers 'macro_f1'"):

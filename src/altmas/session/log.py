@@ -2,7 +2,7 @@
 
 A point may have one standing vote from each annotator (nobody named is an annotator too). Its label is
   the last adjudication, if there is one; else
-  the vote of whoever voted for a class first, as that annotator last revised it.
+  the class given by the annotator who voted first (a skip is a vote), of those whose last vote is a class.
 A point whose votes are all "skip" or "unsure" counts as skipped. Taking an event back restores what stood before.
 """
 

@@ -60,7 +60,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "session/stopping": ("test_stopping",),
     "session/journal": ("test_shared_writes", "test_votes"),
     "session/votes": ("test_votes",),
-    "web/access": ("test_web_security", "test_web_proxy", "test_web_people"),
+    "web/access": ("test_access",),
 }
 """The tests that have to notice a fault in each module of src/altmas."""
 

@@ -89,9 +89,9 @@ def test_taking_back_gives_the_point_back_for_a_while():
         "cat",
         "ana",
     )
-    assert holding(session, "ana") == [query.id] and holding(session, "bob") == []
     event = list(session.events())[-1]
     assert leased(session) == {query.id: "ana"} and event["kind"] == "undo" and event["annotator"] == "ana"
+    assert holding(session, "bob") == [] and holding(session, "ana") == [query.id]
     session.release("ana")
     session.vote(query.id, "dog", "ana")
     session.undo()  # by nobody in particular: nobody holds it
@@ -157,6 +157,11 @@ def test_a_ruling_needs_a_vote_on_its_point_in_the_session_or_before_it():
     assert session.history.labels == {1: 2}
     session.answer([Answer("p1", "dog", "adjudication", "eve")])
     assert session.history.labels == {1: 1}
+    session.adjudicate("p1", "cat", "eve", "seen again")
+    *_, last = session.events()
+    assert session.history.labels == {1: 0} and last["annotator"] == "eve" and last["body"] == {"note": "seen again"}
+    with pytest.raises(PlanError, match="a vote of kind 'adjudication' is none"):
+        session.vote("p1", "dog", "ana", kind="adjudication")
 
 
 def test_answers_are_chosen_by_what_stands_when_they_are_written():

@@ -72,7 +72,8 @@ class Votes:
     def cast_once(self, answer: Answer, revises: int | None) -> Event:
         """The event of an answer, recorded once however often it is sent; VoteConflict if it is not its turn."""
         compose, said = self._once(answer, revises)
-        return [*self.journal.write(compose), *said][0]
+        (event,) = [*self.journal.write(compose), *said]
+        return event
 
     def cast_and_take(self, answer: Answer, revises: int | None, n: int, lease: float) -> tuple[Event, list[int]]:
         """The same, and the next n rows for this annotator, in one transaction."""
@@ -82,7 +83,8 @@ class Votes:
             raise PlanError("items can be leased to a named annotator only; nothing was recorded")
         leased, rows = self.queue.leasing(n, name, lease)
         events, _ = self.journal.write_each(compose, leased)
-        return [*events, *said][0], rows
+        (event,) = [*events, *said]
+        return event, rows
 
     def _once(self, answer: Answer, revises: int | None) -> tuple[Compose, list[Event]]:
         """What writes an answer unless it stands already; then the list holds the event that does."""

@@ -1,8 +1,11 @@
-"""What holds for all tests: those marked `paper` are skipped where the extra is not installed, and say so."""
+"""What all tests share. Those marked `paper` are skipped where the extra is not installed, and say so."""
+
+from pathlib import Path
 
 import pytest
 
 from altmas.extras import missing
+from session_world import create, truth
 
 
 def pytest_collection_modifyitems(items):
@@ -13,3 +16,18 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("paper"):
             item.add_marker(skip)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a session file can be made."""
+    return tmp_path / "one.altmas"
+
+
+@pytest.fixture
+def told(path: Path) -> Path:
+    """A session file with five labels."""
+    with create(path) as session:
+        for query in session.ask(5):
+            session.tell(query.id, truth(query))
+    return path

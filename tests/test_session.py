@@ -25,11 +25,6 @@ from altmas.session.answers import Answer
 from session_world import N, create, pool, truth
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "one.altmas"
-
-
 def label(session: altmas.Session, n: int, **options) -> list[altmas.Query]:
     queries = session.ask(n)
     for query in queries:

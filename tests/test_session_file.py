@@ -20,21 +20,7 @@ from altmas.session import session_file
 from altmas.session.store import NEWEST, Entry, LabelStore
 from benchmarks.operations.crafted_sessions import rewritten, with_sql
 from benchmarks.operations.writers import measured
-from session_world import create, truth
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "one.altmas"
-
-
-@pytest.fixture
-def told(path: Path) -> Path:
-    """A session file with five labels."""
-    with create(path) as session:
-        for query in session.ask(5):
-            session.tell(query.id, truth(query))
-    return path
+from session_world import create
 
 
 def kinds(path: Path) -> list[str]:

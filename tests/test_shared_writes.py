@@ -135,3 +135,70 @@ def test_a_commit_that_fails_takes_back_what_the_session_already_counted(
         assert session.history.labels == {} and session.status().seq == 1
         monkeypatch.undo()
         assert session.vote("p1", "dog", "ben").seq == 2
+
+
+def test_a_commit_that_fails_after_the_events_are_in_the_file_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the folder cannot be synced: nobody is acknowledged, but the labels are there and the log goes on."""
+    path = tmp_path / "s.altmas"
+    with create(path) as session:
+        session.vote("p5", "cat", "ana")
+        store = session._journal.store
+        real = store._commit
+
+        def committed_and_failed() -> None:
+            real()
+            raise StoreFailure("the folder could not be synced")
+
+        monkeypatch.setattr(store, "_commit", committed_and_failed)
+        outcomes, _ = at_once(
+            session, lambda: session.vote("p0", "cat", "ana"), lambda: session.vote("p1", "cat", "ben")
+        )
+        assert [type(one) for one in outcomes] == [StoreFailure, StoreFailure]
+        monkeypatch.undo()
+        assert session.votes("p0") == {"ana": "cat"} and session.status().seq == 4
+        assert session.vote("p2", "dog", "ben").seq == 5 and session.vote("p0", "cat", "ana").seq == 3
+    with altmas.Session.open(path) as again:
+        assert len(again.history.labels) == 4 and again.integrity() == "ok"
+
+
+def test_what_another_handle_has_written_is_seen_at_the_next_look(tmp_path: Path) -> None:
+    path = tmp_path / "s.altmas"
+    with create(path) as one, altmas.Session.open(path) as other:
+        assert one.vote("p0", "cat", "ana").seq == 2
+        assert other.votes("p0") == {"ana": "cat"}
+        assert other.vote("p1", "dog", "ben").seq == 3
+        assert len(one.history.labels) == 2 and one.vote("p2", "owl", "ana").seq == 4
+        assert other.status().labels == 3
+
+
+def test_an_interrupted_write_is_raised_and_the_session_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with create(tmp_path / "s.altmas") as session:
+        store = session._journal.store
+
+        def interrupted() -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(store, "_commit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.vote("p0", "cat", "ana")
+        monkeypatch.undo()
+        assert session.history.labels == {} and session.vote("p1", "cat", "ana").seq == 2
+
+
+def test_one_write_that_the_disk_refuses_raises_the_failure_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = StoreFailure("the disk refused; nothing was recorded")
+
+    def refused() -> None:
+        raise failure
+
+    with create(tmp_path / "s.altmas") as session:
+        monkeypatch.setattr(session._journal.store, "_commit", refused)
+        with pytest.raises(StoreFailure) as found:
+            session.vote("p0", "cat", "ana")
+        assert found.value is failure

@@ -18,21 +18,7 @@ from altmas.errors import FileError, NewerSession, NotASession, SessionExists, S
 from altmas.session import session_file
 from altmas.session.arrays import pack, unpack
 from altmas.session.store import Entry, LabelStore
-from session_world import create, truth
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "one.altmas"
-
-
-@pytest.fixture
-def told(path: Path) -> Path:
-    """A session file with five labels."""
-    with create(path) as session:
-        for query in session.ask(5):
-            session.tell(query.id, truth(query))
-    return path
+from session_world import create
 
 
 def sql(path: Path, *statements: str) -> None:

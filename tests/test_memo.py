@@ -4,9 +4,13 @@ import copy
 import pickle
 import threading
 
+import numpy as np
 import pytest
 
-from altmas.memo import Memo
+import altmas
+from altmas import memo as memo_module
+from altmas.memo import ArrayFile, Memo
+from altmas.methods.assured import views
 
 
 def test_a_result_is_made_once_for_each_key():
@@ -68,3 +72,76 @@ def test_a_copy_begins_empty(again):
     memo = Memo()
     memo.get("a", 1, lambda: 2)
     assert again(memo).count("a") == 0 and memo.count("a") == 1
+
+
+# ---------------------------------------------------------------- arrays beside a session
+
+
+def kept_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(memo_module, "LONG", 0.0)
+    return ArrayFile(tmp_path / "s.altmas-description")
+
+
+def test_arrays_are_made_once_for_all_processes_and_again_for_other_data(tmp_path, monkeypatch):
+    file, made = kept_file(tmp_path, monkeypatch), []
+
+    def make() -> dict[str, np.ndarray]:
+        made.append(1)
+        return {"a": np.arange(3.0), "b c": np.ones((2, 2), np.float16)}
+
+    first, second = (Memo(file).arrays({"features": "x"}, make) for _ in range(2))
+    assert len(made) == 1 and list(first) == list(second)
+    for name, array in first.items():
+        assert array.dtype == second[name].dtype and (array == second[name]).all()
+    Memo(file).arrays({"features": "y"}, make)
+    Memo(ArrayFile(file.path, read_only=True)).arrays({"features": "z"}, make)
+    Memo(file).arrays({"features": "y"}, make)
+    assert len(made) == 3  # for x, y and z: what a read-only session makes is not written
+
+
+def test_what_takes_no_time_gets_no_file(tmp_path):
+    file = ArrayFile(tmp_path / "description")
+    Memo(file).arrays({}, lambda: {"a": np.zeros(1)})
+    assert not file.path.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut short", b"notes of mine"])
+def test_a_file_that_altmas_did_not_write_is_left_alone(tmp_path, monkeypatch, content):
+    file = kept_file(tmp_path, monkeypatch)
+    file.path.write_bytes(content)
+    assert Memo(file).arrays({}, lambda: {"a": np.ones(1)})["a"] == 1
+    assert file.path.read_bytes() == content
+
+
+def test_damage_and_a_full_disk_cost_time_alone(tmp_path, monkeypatch):
+    file = kept_file(tmp_path, monkeypatch)
+    Memo(file).arrays({}, lambda: {"a": np.ones(1000)})
+    whole = file.path.read_bytes()
+    file.path.write_bytes(whole[:-700] + bytes(700))
+    assert Memo(file).arrays({}, lambda: {"a": np.zeros(1)})["a"] == 0
+    monkeypatch.setattr(np, "savez", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    file.path.unlink()
+    assert Memo(file).arrays({}, lambda: {"a": np.ones(1)})["a"] == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_session_keeps_the_description_of_its_pool_and_answers_the_same_with_and_without(tmp_path, monkeypatch):
+    monkeypatch.setattr(memo_module, "LONG", 0.0)
+    rng = np.random.default_rng(0)
+    features, path = rng.normal(size=(200, 3)), tmp_path / "s.altmas"
+    truth = (features[:, 0] > 0).astype(int)
+    predictions = np.where(rng.random(200) < 0.2, 1 - truth, truth)
+    with altmas.Session.create(path, altmas.Pool(features, predictions), metrics=["accuracy"]) as session:
+        for query in session.ask(60):
+            session.tell(query.id, int(truth[query.index]))
+        before = session.estimate()["accuracy"]
+    kept = tmp_path / "s.altmas-description"
+    assert kept.exists()
+    with altmas.Session.open(path) as session:
+        monkeypatch.setattr(views, "_describe", lambda pool: pytest.fail("was described again"))
+        assert session.estimate()["accuracy"] == before
+    monkeypatch.undo()
+    kept.unlink()
+    with altmas.Session.open(path, read_only=True) as session:
+        assert session.estimate()["accuracy"] == before
+    assert not kept.exists()

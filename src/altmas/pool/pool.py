@@ -193,7 +193,7 @@ class Pool:
         other = copy(self)
         for derived in ("anchor", "fingerprint"):
             other.__dict__.pop(derived, None)
-        other.models, other.memo = models, Memo()
+        other.models, other.memo = models, Memo(self.memo.file)
         return other
 
     @cached_property

@@ -22,6 +22,7 @@ from altmas.above import above
 from altmas.errors import AltmasError, NotASession, PlanError, SessionError, StoreFailure
 from altmas.estimates import Estimates
 from altmas.history import History
+from altmas.memo import ArrayFile
 from altmas.methods import DEFAULT_METHOD, Method
 from altmas.metrics import MetricLike
 from altmas.outputs import kept_by, write_whole
@@ -73,6 +74,8 @@ class Session:
         self._queue = ReadyQueue(self._journal, plan, self.task)
         self._votes = Votes(self._journal, self._queue, plan, pool)
         self._estimates: dict[Any, Estimates] = {}
+        if store.path is not None:
+            pool.memo.file = ArrayFile(Path(f"{store.path}-description"), read_only=store.read_only)
 
     # ------------------------------------------------------------ made, opened, closed
 

@@ -78,8 +78,8 @@ def chained(before: str, row: tuple[Any, ...]) -> str:
 class LabelStore:
     """The log of one session, in a file or in memory; may be used from several threads and several processes."""
 
-    def __init__(self, found: Opened, path: Path | None) -> None:
-        self.path = path
+    def __init__(self, found: Opened, path: Path | None, read_only: bool = False) -> None:
+        self.path, self.read_only = path, read_only
         self.recovered = found.copy is not None
         """Whether a copy is read, because a crash has left an unfinished write that must not be undone here."""
         self.lock = threading.RLock()
@@ -108,7 +108,7 @@ class LabelStore:
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> "LabelStore":
         """The store in a file; FileError, NotASession, NewerSession or StoreFailure says why it cannot be."""
-        return cls(session_file.opened(path, read_only=read_only), path)
+        return cls(session_file.opened(path, read_only=read_only), path, read_only)
 
     def _fill(self, parts: Iterable[tuple[str, int, bytes]], first: Entry) -> None:
         self._connection.executescript(session_file.schema())

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -246,19 +245,14 @@ class Assured(Method):
         """The belief from the labels at these rows; remembered for those asked for last."""
         codes = history.known[train]
         key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also)
-        remembered = _fits.setdefault(task.pool, {})
-        if key not in remembered:
+
+        def fit() -> Belief:
             weights, folds = _training_weights(exposure[train]), folds_of(len(task.pool), task.seed)
-            while len(remembered) >= REMEMBERED:
-                remembered.pop(next(iter(remembered)))
-            if self.belief is None:
-                remembered[key] = belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also)
-            else:
-                remembered[key] = self.belief(task, train, codes, weights, folds)
-        return remembered[key]
+            if self.belief is not None:
+                return self.belief(task, train, codes, weights, folds)
+            return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also)
 
-
-_fits: WeakKeyDictionary[Pool, dict[Any, Belief]] = WeakKeyDictionary()
+        return task.pool.memo.get("belief of assured", key, fit, keep=REMEMBERED)
 
 
 def _estimator(samples: Any, task: Task, history: History, members: Array | None) -> Difference:

@@ -11,7 +11,6 @@ imitation  P(the model says c | x) from features alone, each point left out of i
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -54,15 +53,40 @@ class Description:
     odds: Mapping[str, Array] = field(default_factory=dict)
     doubt: Array | None = None
 
+    def arrays(self) -> dict[str, Array]:
+        """What a file keeps of it; half precision is far finer than the random features of the kernel are."""
+        named = {"ease": self.ease, "components": self.components, "doubt": self.doubt}
+        named["kernel"] = None if self.kernel is None else self.kernel.astype(np.float16)
+        named |= {f"rivals {place}": view.astype(np.float32) for place, view in enumerate(self.rivals)}
+        named |= {f"odds {name}": odds for name, odds in self.odds.items()}
+        return {name: array for name, array in named.items() if array is not None}
 
-_described: WeakKeyDictionary[Pool, Description] = WeakKeyDictionary()
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> "Description":
+        """The description that `arrays` gave."""
+        kernel = arrays.get("kernel")
+        return cls(
+            arrays["ease"],
+            arrays.get("components"),
+            None if kernel is None else kernel.astype(np.float32),
+            tuple(arrays[name] for name in sorted(arrays) if name.startswith("rivals ")),
+            {name.removeprefix("odds "): arrays[name] for name in arrays if name.startswith("odds ")},
+            arrays.get("doubt"),
+        )
+
+
+EDITION = 1
+"""Raised whenever a description comes out differently, so that files of earlier versions are not read."""
 
 
 def describe(pool: Pool) -> Description:
-    """The description of a pool, computed at most once while the pool lives."""
-    if pool not in _described:
-        _described[pool] = _describe(pool)
-    return _described[pool]
+    """The description of a pool, computed at most once while the pool lives, and kept in its file."""
+    made_from = {"what": "description", "edition": EDITION, **pool.fingerprint}
+
+    def make() -> Description:
+        return Description.from_arrays(pool.memo.arrays(made_from, lambda: _describe(pool).arrays()))
+
+    return pool.memo.get("description", (), make)
 
 
 def _describe(pool: Pool) -> Description:

@@ -23,8 +23,7 @@ from altmas.intervals import normal_quantile, student_quantile
 from altmas.methods import Method, inclusion_of
 from altmas.metrics import Metric, MetricLike, metric_set
 from altmas.pool import Pool
-from altmas.pool.naming import names_of
-from altmas.suggest import listing
+from altmas.pool.alignment import aligned
 from altmas.types import Array
 from altmas.weighted import Sample, has_probabilities, sample_of, weighted_table
 
@@ -170,43 +169,7 @@ def second_predictions(
     pool: Pool, predictions: ArrayLike | Mapping[Any, Any], ids: ArrayLike | None = None
 ) -> NDArray[np.int64]:
     """(N,) codes of the second model's predictions, in the order of the pool."""
-    if isinstance(predictions, Mapping):
-        if ids is not None:
-            raise PoolError("predictions by id need no ids; give {id: prediction}, or predictions and their ids")
-        ids, predictions = list(predictions), list(predictions.values())
-    names = names_of(predictions, "predictions of the second model")
-    if ids is not None:
-        names = names[_rows_of_pool(pool, names_of(ids, "ids of the second model"), len(names))]
-    if len(names) != len(pool):
-        raise PoolError(
-            f"the second model has {len(names):,} predictions, the pool has {len(pool):,} points; give one for each "
-            "point in the order of the pool, or with its id: {id: prediction}, or ids=..., or --id COLUMN"
-        )
-    return pool.codes(names, what="predictions of the second model")
-
-
-def _rows_of_pool(pool: Pool, ids: NDArray[Any], predictions: int) -> NDArray[np.int64]:
-    """(N,) which of the given ids is each point of the pool.
-
-    UnknownPoint on an id that is not in the pool; PoolError on one that stands there twice, and if one is missing.
-    """
-    if len(ids) != predictions:
-        raise PoolError(f"the second model has {predictions:,} predictions and {len(ids):,} ids; give one id for each")
-    position_of: dict[int, int] = {}
-    for position, id in enumerate(ids.tolist()):
-        row = pool.index(id)
-        if position_of.setdefault(row, position) != position:
-            raise PoolError(
-                f"the second model has two predictions for the point {pool.ids[row]!r}, in rows {position_of[row]} and "
-                f"{position}; a comparison needs exactly one for each point: keep one of the rows; nothing was compared"
-            )
-    missing = [pool.ids[row] for row in range(len(pool)) if row not in position_of]
-    if missing:
-        raise PoolError(
-            f"the second model has no prediction for {len(missing):,} of {len(pool):,} points (first: "
-            f"{listing(missing, 3)}); a comparison needs one for each point of the pool"
-        )
-    return np.array([position_of[row] for row in range(len(pool))], np.int64)
+    return pool.codes(aligned(pool, predictions, ids)[1], what="predictions of the second model")
 
 
 def read_second(pool: Pool, table: Any, prediction: str, id: str | None = None) -> tuple[Array, Array | None]:

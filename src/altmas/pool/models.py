@@ -5,7 +5,7 @@ The model under test, its next version, a rival, an LLM judge: each has hard ans
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from altmas.errors import PoolError
 from altmas.pool.naming import Name, refuse_masked, refuse_unwritable
 from altmas.suggest import listing, near
+
+if TYPE_CHECKING:
+    from altmas.pool.pool import Pool
 
 DEFAULT_MODEL = "model"
 """What the model is called where a pool has one and nobody named it."""
@@ -137,6 +140,16 @@ def refuse_other_column_order(model: Model, classes: tuple[Name, ...], *, inferr
             f"score is the predicted class in {np.trace(highest) / n:.0%} of the rows; give the columns in "
             f"that order, or pass classes=[...] (--class, repeated) in theirs, which looks like {listing(order)}"
         )
+
+
+def refuse_damaged(model: Model, pool: "Pool") -> None:
+    """ValueError if these, read from a file, cannot be the answers of a model of this pool."""
+    codes, shape = model.predictions, (len(pool), len(pool.classes))
+    whole = codes.shape == shape[:1] and codes.dtype.kind in "iu"
+    if not (whole and 0 <= codes.min() <= codes.max() < shape[1]):
+        raise ValueError(f"the answers of {model.name!r} are no codes of its classes")
+    if model.scores is not None and not (model.scores.shape == shape and np.isfinite(model.scores).all()):
+        raise ValueError(f"the scores of {model.name!r} do not fit its classes")
 
 
 def plurality(models: Sequence[Model], n: int, n_classes: int) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from altmas.above import above
 from altmas.errors import FileError, NotASession, PoolMismatch, SessionError
 from altmas.items.lazy import LazyItems
 from altmas.pool import Model, Pool
-from altmas.pool.models import DEFAULT_MODEL
+from altmas.pool.models import DEFAULT_MODEL, refuse_damaged
 from altmas.session.arrays import pack, unpack
 from altmas.session.store import LabelStore
 
@@ -168,7 +168,7 @@ def pool_of(part: ReadPart) -> Pool:
         items=_items(content["items"], part),
     )
     for model in models:
-        _refuse_damaged(model, pool)
+        refuse_damaged(model, pool)
     pool.classes_inferred = content["classes_inferred"]
     # As they were: to check, convert or normalise them once more could move a last bit, and with it the next draw.
     pool.models, pool.features = tuple(models), _array(part("features"))
@@ -180,19 +180,6 @@ def pool_of(part: ReadPart) -> Pool:
 def _part_of_model(what: str, number: int) -> str:
     """How a part of a model is called; the first one's as when a pool had one model."""
     return what if number == 0 else f"{what} {number}"
-
-
-def _refuse_damaged(model: Model, pool: Pool) -> None:
-    """ValueError if these cannot be the answers of a model of this pool."""
-    codes = model.predictions
-    if (
-        codes.shape != (len(pool),)
-        or codes.dtype.kind not in "iu"
-        or not 0 <= codes.min() <= codes.max() < len(pool.classes)
-    ):
-        raise ValueError(f"the answers of {model.name!r} are no codes of its classes")
-    if model.scores is not None and model.scores.shape != (len(pool), len(pool.classes)):
-        raise ValueError(f"the scores of {model.name!r} do not fit its classes")
 
 
 def _chunks(name: str, array: NDArray[Any]) -> Parts:

@@ -44,6 +44,11 @@ class Journal:
         self._waiting: deque[Waiting] = deque()
         self._committed: int | None = None  # seq up to which the state has to be replayed: it ran ahead of the file
 
+    @property
+    def pool(self) -> Pool:
+        """The pool with the models that were added up to the last look at the log."""
+        return self._state.pool
+
     def read(self) -> State:
         """The state, with everything that other processes have written meanwhile."""
         with self.lock:

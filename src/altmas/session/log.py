@@ -15,7 +15,8 @@ import numpy as np
 
 from altmas.errors import NotASession
 from altmas.history import Batch, History
-from altmas.pool import Pool
+from altmas.pool import Model, Pool
+from altmas.pool.models import refuse_damaged
 from altmas.session.arrays import pack
 from altmas.session.store import Entry, Event
 
@@ -122,6 +123,8 @@ class State:
             self.estimates[_logged_at(event.body)] = event
         elif event.kind == "reveal":
             self.reveals += 1
+        elif event.kind == "model":
+            self.pool = with_model(self.pool, event)
         elif event.kind == "created":
             self.created_at = event.at
 
@@ -190,6 +193,24 @@ def batch_of(event: Event) -> Batch:
     record = {name.removeprefix("record."): value for name, value in arrays.items() if name.startswith("record.")}
     body = event.body
     return Batch(arrays["indices"], arrays.get("probabilities"), record, body["info"], body["labels_before"])
+
+
+def model_entry(model: Model) -> Entry:
+    """A further model as an entry: its answers as codes, and its scores."""
+    arrays: dict[str, Any] = {"predictions": model.predictions}
+    if model.scores is not None:
+        arrays["scores"] = model.scores
+    return Entry("model", body={"name": model.name}, data=pack(arrays))
+
+
+def with_model(pool: Pool, event: Event) -> Pool:
+    """The pool with the model in an event; ValueError if that is no model of this pool."""
+    arrays = event.arrays
+    model = Model(event.body["name"], arrays["predictions"], arrays.get("scores"))
+    refuse_damaged(model, pool)
+    if any(one.name == model.name for one in pool.models):
+        raise ValueError(f"there is a model {model.name!r} already")
+    return pool.with_models(*pool.models, model)
 
 
 def _check_rows(batch: Batch, points: int) -> None:

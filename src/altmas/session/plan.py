@@ -7,7 +7,7 @@ opening, or the file has to be trusted.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -104,6 +104,17 @@ class Plan:
             stopping=stopping,
         )
 
+    def on(self, pool: Pool) -> Self:
+        """The plan in the names that metrics have on this pool: models that were added later give them all a prefix."""
+        names = {metric.name for metric in metric_set(self.metrics, pool)}
+        if names.issuperset((*self.targets, *self.thresholds)):
+            return self
+        targets, thresholds = (
+            {_with_model(name, names, pool): value for name, value in given.items()}
+            for given in (self.targets, self.thresholds)
+        )
+        return replace(self, targets=targets, thresholds=thresholds)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` understands."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -154,6 +165,27 @@ class Plan:
         return [f"{name} is {there[name]!r} there, {mine[name]!r} here" for name in names]
 
 
+class PlannedTasks:
+    """The plan and its task on a pool that may get further models; made once for each."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.born = plan
+        self._last: tuple[Pool, Plan, Task] | None = None
+
+    def of(self, pool: Pool) -> tuple[Plan, Task]:
+        """(plan, task) with the metrics of all models of this pool."""
+        last = self._last
+        if last is None or last[0] is not pool:
+            plan = self.born.on(pool)
+            last = self._last = (pool, plan, plan.task(pool))
+        return last[1:]
+
+
+def _with_model(name: str, names: set[str], pool: Pool) -> str:
+    """What a metric of the only model is called now that there are several."""
+    return name if name in names else f"{pool.models[0].name}: {name}"
+
+
 # ---------------------------------------------------------------- checks at the door
 
 
@@ -202,14 +234,15 @@ def _share(what: str, value: object, *, ends: bool) -> float:
 
 def _per_metric(what: str, given: Mapping[str, float], known: Mapping[str, Metric], pool: Pool) -> dict[str, float]:
     """{metric: number}, names resolved ("sensitivity[cat]" is "recall[cat]") and found among the session's metrics."""
-    found = {}
+    found: dict[str, float] = {}
     for name, value in given.items():
-        resolved = name if name in known else [metric.name for metric in metric_set([name], pool)][0]
-        if resolved not in known:
+        meant = [name] if name in known else [metric.name for metric in metric_set([name], pool)]
+        if not known.keys() >= set(meant):
             raise PlanError(
                 f"{what} for {name!r}: it is not one of this session's metrics ({listing(known)}){near(name, known)}; "
                 f"add it to them (--metric {name!r})"
             )
+        resolved = meant[0]
         number = _number(f"{what} for {name!r}:", value)
         low, high = known[resolved].bounds
         hint = f"; did you mean {number / 100:g}?" if 1 < number <= 100 and high <= 1 else ""
@@ -222,7 +255,7 @@ def _per_metric(what: str, given: Mapping[str, float], known: Mapping[str, Metri
             raise PlanError(
                 f"{what} for {name!r}: {number:g} is no value that it can take; expected {low:g} to {high:g}{hint}"
             )
-        found[resolved] = number
+        found |= dict.fromkeys(meant, number)
     return found
 
 

@@ -15,7 +15,7 @@ from altmas.history import Batch, History
 from altmas.session.journal import Compose, Journal
 from altmas.session.log import State, draw_entry
 from altmas.session.opinions import second_opinions
-from altmas.session.plan import Plan
+from altmas.session.plan import Plan, PlannedTasks
 from altmas.session.plan_json import at_work
 from altmas.session.store import Entry
 from altmas.task import Task
@@ -24,10 +24,10 @@ from altmas.task import Task
 class ReadyQueue:
     """Drawn points that wait for a label, handed out to annotators and refilled by the method."""
 
-    def __init__(self, journal: Journal, plan: Plan, task: Task) -> None:
-        self.journal, self.plan, self.task = journal, plan, task
+    def __init__(self, journal: Journal, plan: Plan, tasks: PlannedTasks) -> None:
+        self.journal, self.plan, self.tasks = journal, plan, tasks
         self._thinking = threading.Lock()  # one proposal at a time
-        self._id_of = task.pool.ids
+        self._id_of = journal.pool.ids
         self._rows: dict[str, int | None] = {}
 
     def take(self, n: int, name: str | None, lease: float, draw: bool = True) -> list[int]:
@@ -56,14 +56,14 @@ class ReadyQueue:
         """The row of a leased point, looked up once; None for a point that altmas cannot have leased."""
         if point not in self._rows:
             try:
-                self._rows[point] = self.task.pool.index(point)
+                self._rows[point] = self.journal.pool.index(point)
             except UnknownPoint:
                 self._rows[point] = None
         return self._rows[point]
 
     def budget(self) -> int:
         """How many labels there may be in all."""
-        return len(self.task.pool) if self.plan.budget is None else self.plan.budget
+        return len(self.journal.pool) if self.plan.budget is None else self.plan.budget
 
     def _room(self, state: State) -> int:
         """How many points may be drawn beside those that wait."""
@@ -119,16 +119,17 @@ class ReadyQueue:
                 with self.journal.lock:
                     state = self.journal.read()
                     seen, history, count = state.seq, state.history(), min(n, self._room(state))
+                    pool = state.pool
                 if count <= 0 or not history.open.any():
                     return 0
-                batch = self._proposal(history, count)
+                batch = self._proposal(self.tasks.of(pool)[1], history, count)
                 if len(batch.indices) == 0 or self._log(batch, history, seen):
                     return len(batch.indices)
 
-    def _proposal(self, history: History, n: int) -> Batch:
+    def _proposal(self, task: Task, history: History, n: int) -> Batch:
         """What the method proposes, checked."""
         with at_work(self.plan.method):
-            batch = self.plan.method.propose(self.task, history, n)
+            batch = self.plan.method.propose(task, history, n)
         rows = np.asarray(batch.indices, np.int64)
         if len(rows) > n or len(set(rows.tolist())) < len(rows) or not history.open[rows].all():
             raise MethodError(

@@ -19,28 +19,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from altmas.above import above
-from altmas.errors import AltmasError, NotASession, PlanError, SessionError, StoreFailure
+from altmas.errors import AltmasError, NotASession, PlanError, PoolError, SessionError, StoreFailure
 from altmas.estimates import Estimates
 from altmas.history import History
 from altmas.memo import ArrayFile
-from altmas.methods import DEFAULT_METHOD, Method
+from altmas.methods import DEFAULT_METHOD, Method, check
 from altmas.metrics import MetricLike
 from altmas.outputs import kept_by, write_whole
-from altmas.pool import Name, Pool
+from altmas.pool import Model, Name, Pool
+from altmas.pool.alignment import aligned
 from altmas.progress import progress_bar
 from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.archive import about, archivable, compare, parts_of, stored_pool
 from altmas.session.arrays import pack
 from altmas.session.journal import Journal
-from altmas.session.log import VOTES, State, plain, text
+from altmas.session.log import VOTES, State, model_entry, plain, text
 from altmas.session.opinions import Agreement, Disagreement, agreement, disagreements, unsure
-from altmas.session.plan import Plan
+from altmas.session.plan import Plan, PlannedTasks
 from altmas.session.queue import ReadyQueue
 from altmas.session.snapshot import Snapshot, Status, status_of
 from altmas.session.stopping import Decision
 from altmas.session.store import Entry, Event, LabelStore
 from altmas.session.votes import LEASE_SECONDS, Undone, Votes
-from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
 from altmas.version import __version__
 
 if TYPE_CHECKING:
@@ -69,13 +70,14 @@ class Session:
     """One model under test, one pool, one log of labels. Made by `Session.create` or `Session.open`."""
 
     def __init__(self, store: LabelStore, plan: Plan, pool: Pool, events: Iterable[Event]) -> None:
-        self.plan, self.pool, self.task = plan, pool, plan.task(pool)
-        self._journal = Journal(store, pool, events)
-        self._queue = ReadyQueue(self._journal, plan, self.task)
-        self._votes = Votes(self._journal, self._queue, plan, pool)
-        self._estimates: dict[Any, Estimates] = {}
         if store.path is not None:
             pool.memo.file = ArrayFile(Path(f"{store.path}-description"), read_only=store.read_only)
+        self._born, self._tasks = pool, PlannedTasks(plan)
+        self._tasks.of(pool)  # a plan that does not fit the pool is met here
+        self._journal = Journal(store, pool, events)
+        self._queue = ReadyQueue(self._journal, plan, self._tasks)
+        self._votes = Votes(self._journal, self._queue, plan, pool)
+        self._estimates: dict[Any, Estimates] = {}
 
     # ------------------------------------------------------------ made, opened, closed
 
@@ -189,6 +191,21 @@ class Session:
     def path(self) -> Path | None:
         """The session file, or None for one in memory."""
         return self._journal.store.path
+
+    @property
+    def pool(self) -> Pool:
+        """The points, and what the models say about them, those that were added included."""
+        return self._journal.pool
+
+    @property
+    def plan(self) -> Plan:
+        """What the session is to find out."""
+        return self._tasks.of(self.pool)[0]
+
+    @property
+    def task(self) -> Task:
+        """What the method is asked: the metrics of all models."""
+        return self._tasks.of(self.pool)[1]
 
     @property
     def method(self) -> Method:
@@ -360,12 +377,39 @@ class Session:
         values = {str(key): plain(value) for key, value in body.items()}
         self._journal.write(lambda state: [Entry(kind, body=values, data=data)])
 
+    # ------------------------------------------------------------ models
+
+    def add_model(
+        self,
+        name: str,
+        predictions: ArrayLike | Mapping[Any, Any],
+        scores: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+    ) -> Model:
+        """Record what one more model says of every point: the labels told so far tell about it too.
+
+        `predictions` are aligned with the pool by row, or with `ids` (then `scores` are, too), or a mapping
+        {id: prediction}. A model that was trained on, or chosen by, labels of this session must not be added: its
+        answers on those points say nothing about it. PoolError, UnknownLabel, UnknownPoint, MetricError or MethodError
+        names what does not fit; then nothing was recorded.
+        """
+        with self._journal.lock:
+            pool = self._journal.read().pool
+        rows, answers = aligned(pool, predictions, ids, whose=f"model {name!r}", outcome="nothing was recorded")
+        model = pool.new_model(name, answers, scores if rows is None or scores is None else np.asarray(scores)[rows])
+        larger = pool.with_models(*pool.models, model)
+        plan, task = PlannedTasks(self._tasks.born).of(larger)
+        check(plan.method, larger, task.metrics)
+        self._journal.write(lambda state: [model_entry(_still_new(model, state.pool))])
+        return model
+
     # ------------------------------------------------------------ estimate and stop
 
     def estimate(self, by: str | None = None) -> Estimates:
         """Every metric from the labels so far; with `by`, every metric on each value of that slice."""
         now = self.now()
-        key = (now.history.key, by)
+        key = (now.history.key, by, len(now.task.pool.models))
         estimates = self._estimates.get(key)
         if estimates is None:
             estimates = now.estimate(by)
@@ -392,14 +436,17 @@ class Session:
     def now(self) -> Snapshot:
         """The session as it stands, to be read without being disturbed."""
         with self._journal.lock:
-            return Snapshot.of(self.plan, self.task, self._journal.read())
+            return self._snapshot(self._journal.read())
+
+    def _snapshot(self, state: State) -> Snapshot:
+        return Snapshot.of(*self._tasks.of(state.pool), state)
 
     def at(self, labels: int | None = None, *, seq: int | None = None) -> Snapshot:
         """The session as it stood when it first had so many labels, or after the event with that seq."""
         if (labels is None) == (seq is None):
             raise PlanError("at() takes a number of labels, or seq=..., and not both")
         events = self._journal.store.events()
-        past = State(self.pool)
+        past = State(self._born)
         for event in events:
             if (seq is not None and past.seq == seq) or (labels is not None and len(past.labels) == labels):
                 break
@@ -407,7 +454,7 @@ class Session:
         if (past.seq if labels is None else len(past.labels)) != (seq if labels is None else labels):
             wanted = f"{labels} labels" if seq is None else f"event {seq}"
             raise PlanError(f"the session never stood at {wanted}; it has {len(events)} events")
-        return Snapshot.of(self.plan, self.task, past)
+        return Snapshot.of(*PlannedTasks(self._tasks.born).of(past.pool), past)
 
     # ------------------------------------------------------------ what is known
 
@@ -553,8 +600,17 @@ class Session:
         return decision
 
 
-KINDS = (*VOTES, "created", "draw", "undo", "adjudication", "reveal", "note", "estimate")
+KINDS = (*VOTES, "created", "draw", "undo", "adjudication", "reveal", "note", "estimate", "model")
 """Kinds of events that the session writes itself."""
+
+
+def _still_new(model: Model, pool: Pool) -> Model:
+    """The model; PoolError if somebody else has added one of that name meanwhile."""
+    if any(one.name == model.name for one in pool.models):
+        raise PoolError(
+            f"there is a model {model.name!r} in this pool already; give another name; nothing was recorded"
+        )
+    return model
 
 
 def _versions() -> dict[str, str]:

@@ -8,12 +8,17 @@ import pytest
 import altmas
 from altmas.errors import AltmasError, NotASession, PoolError, UnknownPoint
 from altmas.session.store import Entry
-from session_world import N, create, pool, truth
+from session_world import N, pool, truth
+from session_world import create as create_any
 
 
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "one.altmas"
+
+
+def create(path, **options):
+    return create_any(path, method="assured", **options)
 
 
 def other_answers(made):

@@ -8,7 +8,7 @@ so that they are exactly 0 when they should be, even if the cells are fractions.
 """
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -166,6 +166,11 @@ class Metric:
     def of_one_table(self) -> bool:
         """Whether it is a function of the table of predicted and true classes of the pool's one model."""
         return self.model is None and self.rows in (predicted_rows, one_row) and self.is_table
+
+    @property
+    def of_table_of_a_model(self) -> bool:
+        """Whether it is a function of the table of predicted and true classes of one of several models."""
+        return replace(self, model=None).of_one_table
 
     @property
     def needs_answers(self) -> bool:

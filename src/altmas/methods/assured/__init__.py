@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +32,7 @@ from altmas.methods.assured.views import describe
 from altmas.methods.protocol import Method, SequenceOfDraws, Traits
 from altmas.metrics import Metric
 from altmas.metrics.averages import MACRO
+from altmas.metrics.formulas import answers_of
 from altmas.metrics.influence import influence_of
 from altmas.pool import Pool
 from altmas.suggest import near
@@ -65,7 +66,7 @@ class Assured(Method):
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
-    traits: ClassVar[Traits] = Traits(interval="fixed-n")
+    traits: ClassVar[Traits] = Traits(interval="fixed-n", several_models=True)
 
     def __post_init__(self) -> None:
         for name in self.also:
@@ -93,15 +94,19 @@ class Assured(Method):
             return Estimates(tuple(_undefined(metric, task, history) for metric in task.metrics), self.name)
         estimators: dict[Any, Difference] = {}
         for metric in task.metrics:
-            if metric.where not in estimators:
-                estimators[metric.where] = _estimator(samples, task, history, metric.members(task.pool))
+            if (metric.where, metric.model) not in estimators:
+                estimators[metric.where, metric.model] = _estimator(samples, task, history, metric)
         factor = self._factor(task, history)
-        tail = missed_tail(factor)
-        found = [estimators[metric.where].linearised(metric, tail) for metric in task.metrics]
+
+        def linearised(factor: float) -> list[Linearised]:
+            tail = missed_tail(factor)
+            return [estimators[metric.where, metric.model].linearised(metric, tail) for metric in task.metrics]
+
+        found = linearised(factor)
         if self.simultaneous and len(found) > 1 and not task.stopping:
             factor = _simultaneous_factor(task, found)
-            found = [estimators[metric.where].linearised(metric, missed_tail(factor)) for metric in task.metrics]
-        whole = estimators.get(None) or _estimator(samples, task, history, None)
+            found = linearised(factor)
+        whole = estimators.get((None, None)) or _estimator(samples, task, history)
         info = {"belief": whole.belief.shares, "diagnostics": diagnose(whole).to_dict()}
         return Estimates(tuple(self._answer(task, one, factor) for one in found), self.name, info)
 
@@ -140,7 +145,7 @@ class Assured(Method):
             plain = all(metric.kind in RIGHT_OR_WRONG and metric.where is None for metric in task.metrics)
             doubt = None if self.belief is not None else describe(pool).doubt
             return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, 0 if plain else 4), 1.0
-        estimator = _estimator(samples, task, history, None)
+        estimator = _estimator(samples, task, history)
         believed, seen, rows = self._importance(task, history, estimator)
         folds = folds_of(len(pool), task.seed)
         sizes = tempered_sizes(believed, seen, rows, folds, self._defensive_share(task, estimator))[0]
@@ -172,15 +177,19 @@ class Assured(Method):
         urgencies = np.array(self._urgency(task, history, estimator))
         believed, rows = np.zeros(len(task.pool)), np.concatenate([part.rows for part in estimator.parts])
         shown = np.zeros(len(rows))
+        of_model = {
+            metric.model: estimator if metric.model is None else _estimator(estimator.samples, task, history, metric)
+            for metric in (replace(metric, where=None) for metric in task.metrics)
+        }
         for metric, urgency in zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True):
-            members = metric.members(task.pool)
-            table = estimator.belief.table(members)
+            members, own = metric.members(task.pool), of_model[metric.model]
+            table = own.belief.table(members)
             influence = influence_of(metric, table)
             spread = influence.spread(table)
             if spread <= 0 or urgency <= 0:
                 continue
-            variance = influence.moments(estimator.belief)[1]
-            residual = np.concatenate([estimator.residuals(influence, part) for part in estimator.parts])
+            variance = influence.moments(own.belief)[1]
+            residual = np.concatenate([own.residuals(influence, part) for part in own.parts])
             if members is not None:
                 variance, residual = variance * members, residual * members[rows]
             believed += urgency / spread * variance
@@ -194,7 +203,7 @@ class Assured(Method):
         factor = normal_quantile(task.confidence)
         for place, metric in enumerate(task.metrics):
             if metric.name in targets:
-                inside = _estimator(estimator.samples, task, history, metric.members(task.pool))
+                inside = _estimator(estimator.samples, task, history, metric)
                 answer = self._answer(task, inside.linearised(metric, missed_tail(factor)), factor)
                 width = 1.0 if math.isnan(answer.half_width) else answer.half_width
                 shares[place] *= min(25.0, max(0.04, (width / targets[metric.name]) ** 2))
@@ -237,8 +246,7 @@ class Assured(Method):
             if len(rows):
                 before = (history.known >= 0) & ~stage.population
                 train = np.concatenate([np.flatnonzero(before), rows])
-                belief = self._fit(task, history, train, exposure).around(task.pool.predictions)
-                found.append(StageSample(stage, belief, before, rows))
+                found.append(StageSample(stage, self._fit(task, history, train, exposure), before, rows))
         return found
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
@@ -255,10 +263,13 @@ class Assured(Method):
         return task.pool.memo.get("belief of assured", key, fit, keep=REMEMBERED)
 
 
-def _estimator(samples: Any, task: Task, history: History, members: Array | None) -> Difference:
-    """The difference estimator of the members (the whole pool by default)."""
+def _estimator(samples: Any, task: Task, history: History, metric: Metric | None = None) -> Difference:
+    """The difference estimator of the points and the model of a metric (of the whole pool and the first by default)."""
+    members = None if metric is None else metric.members(task.pool)
+    answers = answers_of(task.pool, None if metric is None else metric.model)
     inside = np.ones(len(task.pool), np.bool_) if members is None else members
-    return Difference(samples, task.pool.predictions, history.known, inside, np.array(list(history.skipped), np.int64))
+    written = [replace(one, belief=one.belief.around(answers)) for one in samples]
+    return Difference(written, answers, history.known, inside, np.array(list(history.skipped), np.int64))
 
 
 def _training_weights(exposure: Array) -> Array:

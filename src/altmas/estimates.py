@@ -7,6 +7,7 @@ from html import escape
 from typing import Any, overload
 
 from altmas.frames import frame_of, plain
+from altmas.suggest import listing, near
 
 FLOOR = 10
 """Labels below which a slice is called insufficient."""
@@ -26,6 +27,7 @@ class Estimate:
     labels            how many labels it rests on
     effective_labels  how many labels of a plain random sample would have been worth as much; nan if unknown
     interval          "guaranteed" | "fixed-n" | "asymptotic" | "credible" | "none"
+    model             whose metric it is; None for one of the truth alone, or of several models
     """
 
     metric: str
@@ -37,6 +39,7 @@ class Estimate:
     effective_labels: float = math.nan
     interval: str = "none"
     note: str = ""
+    model: str | None = None
 
     @property
     def half_width(self) -> float:
@@ -68,6 +71,8 @@ class Estimates(Sequence[Estimate]):
         """By position, or by the name of the metric."""
         if isinstance(key, str):
             by_name = {estimate.metric: estimate for estimate in self.values}
+            if key not in by_name:
+                raise KeyError(f"{key!r} was not estimated; there are {listing(by_name)}{near(key, by_name)}")
             return by_name[key]
         return self.values[key]
 

@@ -5,6 +5,7 @@
 from altmas.cli import (  # noqa: F401
     demo,
     init,
+    add_model,
     ask,
     tell,
     skip,

@@ -18,12 +18,14 @@ from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
     "altmas init xray.altmas --data preds.parquet --id study_id --prediction vendor_label --features emb.npy "
     '--metric accuracy --metric "recall[pneumonia]" --slice scanner --budget 300 --target "recall[pneumonia]=0.04"',
     "altmas init tickets.altmas --data tickets.csv --prediction predicted --show text --metric macro_f1 --budget 150",
+    "altmas init both.altmas --data tickets.csv --prediction v1 --prediction v2 --show text --budget 150",
+    'altmas init answers.altmas --data answers.jsonl --show answer --class pass --class fail --metric "share[pass]"',
     notes=opt.method_notes(),
 )
 def init(
     session: opt.SessionFile,
     data: opt.Data,
-    prediction: opt.Prediction,
+    prediction: opt.Prediction = None,
     id: opt.Id = None,
     features: opt.Features = None,
     scores: opt.Scores = None,
@@ -78,7 +80,8 @@ def init(
     """Make a session file from a table of predictions.
 
     The table is checked as a whole before anything is written. The file then holds the plan and every label;
-    keep the table where it is, the session reads it again.
+    keep the table where it is, the session reads it again. Without --prediction it is the items themselves that are
+    judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
     pool = opt.pool_of(data, prediction, id, features, scores, slices, show_, classes)
     made = Session.create(
@@ -102,6 +105,8 @@ def init(
     limit = f"up to {budget:,} labels" if budget else "no budget set"
     aims = [one.name for one in made.task.metrics]
     listed = ", ".join(aims[:4]) + (f" and {len(aims) - 4} more metrics" if len(aims) > 4 else "")
+    if len(pool.models) > 1:
+        show.say(f"{show.counted(len(pool.models), 'model')}: {', '.join(model.name for model in pool.models)}")
     show.say(f"{listed}: method {made.method.name}, {limit}")
     if pool.classes_inferred:
         show.hint("the classes are those that are predicted; if a label can be another one, name each with --class")

@@ -15,6 +15,7 @@ from altmas.metrics import names
 from altmas.outputs import STDOUT
 from altmas.pool import Pool
 from altmas.session import Session
+from altmas.suggest import listing
 
 POOL = "The pool"
 AIM = "What to find out"
@@ -58,13 +59,18 @@ _data = typer.Option(
     rich_help_panel=POOL,
     show_default=False,
 )
-_prediction = typer.Option(
-    "--prediction", metavar="COLUMN", help="Column with the predicted class.", rich_help_panel=POOL, show_default=False
-)
 Data = Annotated[str, _data]
 OptionalData = Annotated[str | None, _data]
-Prediction = Annotated[str, _prediction]
-OptionalPrediction = Annotated[str | None, _prediction]
+Prediction = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prediction",
+        metavar="COLUMN",
+        help="Column with the predicted class; repeated, one for each of several models, called like their columns.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
 Id = Annotated[
     str | None,
     typer.Option(
@@ -87,8 +93,9 @@ Scores = Annotated[
     list[str] | None,
     typer.Option(
         "--scores",
-        metavar="COLUMN",
-        help="Column with the model's probability of one class, in class order; repeatable.",
+        metavar="[MODEL=]COLUMN",
+        help="Column with the model's probability of one class, in class order; repeatable. One is enough for two "
+        "classes: that of the second. Of several models: MODEL=COLUMN.",
         rich_help_panel=POOL,
     ),
 ]
@@ -157,7 +164,7 @@ def output(given: Path) -> Path:
 
 def pool_of(
     data: str,
-    prediction: str,
+    prediction: Sequence[str] | None,
     id: str | None,
     features: Sequence[str] | None,
     scores: Sequence[str] | None,
@@ -169,10 +176,10 @@ def pool_of(
     with working("reading the table"):
         pool = Pool.from_table(
             data,
-            prediction=prediction,
+            prediction=(prediction[0] if len(prediction) == 1 else list(prediction)) if prediction else None,
             id=id,
             features=features or None,
-            scores=scores or None,
+            scores=scores_of(scores, prediction or ()),
             slices=slices or (),
             show=(show[0] if len(show) == 1 else show) if show else None,
             classes=classes or None,
@@ -180,6 +187,21 @@ def pool_of(
     for notice in pool.notices:
         hint(f"note: {notice}")
     return pool
+
+
+def scores_of(scores: Sequence[str] | None, models: Sequence[str]) -> Sequence[str] | dict[str, list[str]] | None:
+    """The score columns: of the one model, or {model: columns} of several."""
+    if not scores or len(models) <= 1:
+        return scores or None
+    found: dict[str, list[str]] = {}
+    for one in scores:
+        model = next((name for name in models if one.startswith(f"{name}=")), None)
+        if model is None:
+            raise PlanError(
+                f'--scores {one!r} does not say whose they are; write "{models[0]}={one}" (models: {listing(models)})'
+            )
+        found.setdefault(model, []).append(one.removeprefix(f"{model}="))
+    return found
 
 
 def pairs(option: str, given: Sequence[str] | None, *, last: bool = True) -> dict[str, str]:

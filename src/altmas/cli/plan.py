@@ -27,7 +27,7 @@ def plan(
         typer.Argument(metavar="[SESSION]", help="A session to go on from; or give --data.", show_default=False),
     ] = None,
     data: opt.OptionalData = None,
-    prediction: opt.OptionalPrediction = None,
+    prediction: opt.Prediction = None,
     features: opt.Features = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,

@@ -25,7 +25,6 @@ from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 )
 def simulate(
     data: opt.Data,
-    prediction: opt.Prediction,
     truth: Annotated[
         str,
         typer.Option(
@@ -36,6 +35,7 @@ def simulate(
             show_default=False,
         ),
     ],
+    prediction: opt.Prediction = None,
     features: opt.Features = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,
@@ -75,9 +75,8 @@ def simulate(
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
     true = classes_of(data, truth)
-    names = classes or sorted(
-        {*true.tolist(), *classes_of(data, prediction).tolist()}, key=lambda one: (str(type(one)), one)
-    )
+    seen = {name for column in prediction or () for name in classes_of(data, column).tolist()}
+    names = classes or sorted({*true.tolist(), *seen}, key=lambda one: (str(type(one)), one))
     pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names)
     found = run(
         pool,

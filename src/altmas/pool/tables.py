@@ -126,6 +126,16 @@ def classes_of(table: Any, name: str) -> NDArray[Any]:
     return names_of(_classes_in(Columns(table, [name]), name), f"column {name!r}")
 
 
+def scores_in(table: Any, scores: Numbers) -> Any:
+    """(N, columns) scores in columns of a table or file, or in a .npy file."""
+    origin = _origin(scores)
+    return _matrix(Columns(table, [], _named(origin)), origin) if _named(origin) else _matrix_alone(origin)
+
+
+def _matrix_alone(origin: Any) -> Any:
+    return read_matrix(origin) if isinstance(origin, Path) else origin
+
+
 def _classes_in(columns: Columns, name: str) -> NDArray[Any]:
     """(N,) classes in a column; PoolError on fractions, which a text file cannot tell from names."""
     values = columns.names(name)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from altmas.errors import MetricError
-from altmas.estimates import Estimates
+from altmas.estimates import Estimate, Estimates
 from altmas.frames import plain
 from altmas.guaranteed import guaranteed_decision, with_guarantee
 from altmas.history import History
@@ -92,7 +92,9 @@ class Snapshot:
         task = self.task if by is None else by_slice(self.task, by)
         with at_work(self.plan.method):
             estimates = self.plan.method.estimate(task, self.history)
-            return with_guarantee(self.plan.method, task, self.history, estimates) if task.guarantee else estimates
+            if task.guarantee:
+                estimates = with_guarantee(self.plan.method, task, self.history, estimates)
+        return replace(estimates, values=tuple(_of_model(one, task) for one in estimates))
 
     def decision(self, estimates: Callable[[], Estimates] | None = None) -> Decision:
         """Whether to stop at that moment."""
@@ -107,6 +109,15 @@ class Snapshot:
         (metric,) = (known for known in self.task.metrics if known.name == name)
         decision = guaranteed_decision(self.plan.method, self.task, self.history, metric, threshold)
         return None if decision is None else decision.answer != "undecided"
+
+
+def _of_model(estimate: Estimate, task: Task) -> Estimate:
+    """The estimate with the name of the model that its metric is about, if that is one."""
+    named = {metric.name: metric for metric in task.metrics}
+    metric = named.get(estimate.metric)
+    if metric is None or not metric.needs_answers or len(metric.parts) > 1:
+        return estimate
+    return replace(estimate, model=metric.model or task.pool.models[0].name)
 
 
 def by_slice(task: Task, name: str) -> Task:

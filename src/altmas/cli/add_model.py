@@ -1,0 +1,54 @@
+"""`altmas add-model`: one more model in a session, judged by the labels that exist."""
+
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import START, command
+from altmas.compare import read_second
+from altmas.pool.tables import scores_in
+
+
+@command(
+    "add-model",
+    START,
+    "altmas add-model xray.altmas v2 --data v2.csv --prediction vendor_label --id study_id",
+    "altmas add-model xray.altmas v2 --data v2.csv --prediction predicted --scores p_cat --scores p_dog",
+)
+def add_model(
+    session: opt.SessionFile,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the model is called.", show_default=False)],
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data", metavar="FILE", help="Table of the model: .csv, .jsonl or .parquet.", show_default=False
+        ),
+    ],
+    prediction: Annotated[
+        str, typer.Option("--prediction", metavar="COLUMN", help="Column with its predicted class.", show_default=False)
+    ],
+    scores: Annotated[
+        list[str] | None,
+        typer.Option("--scores", metavar="COLUMN", help="Column with its probability of one class; repeatable."),
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help="Column with the ids of the pool; without, rows are in its order."),
+    ] = None,
+) -> None:
+    """Add a model to a session: the labels told so far tell about it too.
+
+    Its answers are recorded in the session file. It must not have been trained on labels of this session, nor chosen
+    by them.
+    """
+    with opt.opened(session) as one:
+        with show.working("reading the table"):
+            answers, ids = read_second(one.pool, data, prediction, id)
+            given = scores_in(data, scores) if scores else None
+        one.add_model(name, answers, given, ids=ids)
+        models = [model.name for model in one.pool.models]
+        labels = len(one.history.labels)
+    show.say(f"{session}: model {name} added; {show.counted(labels, 'label')} so far, models: {', '.join(models)}")
+    show.hint(f"next: altmas estimate {session}, or altmas rank {session}")

@@ -349,7 +349,8 @@ def test_usage_errors_end_with_2_and_name_the_near_command():
 
 def test_every_promised_command_exists():
     promised = (
-        "demo init plan label ask tell skip undo status estimate check compare report simulate export import doctor"
+        "demo init add-model plan label ask tell skip undo status estimate check compare report simulate export import "
+        "doctor"
     )
     assert set(promised.split()) == COMMANDS
 
@@ -527,3 +528,66 @@ def test_doctor_sees_what_is_missing(monkeypatch):
 
 def _broken() -> None:
     raise RuntimeError("broken installation")
+
+
+# ---------------------------------------------------------------- several models, and none
+
+
+@pytest.fixture
+def two_models(tmp_path):
+    rows = [
+        f"p{row},{'cat' if row % 2 else 'dog'},{'cat' if row % 3 else 'dog'},{row % 7 / 7:.2f},text {row}"
+        for row in range(60)
+    ]
+    path = tmp_path / "both.csv"
+    path.write_text("\n".join(["id,v1,v2,p,text", *rows]) + "\n")
+    return path
+
+
+def test_repeated_predictions_are_several_models(two_models, tmp_path):
+    session = tmp_path / "both.altmas"
+    made = run("init", session, "--data", two_models, "--prediction", "v1", "--prediction", "v2", "--id", "id")
+    assert made.code == 0 and "2 models: v1, v2" in made.out
+    for query in json.loads(run("ask", session, "-n", "10", "--json").out):
+        run("tell", session, query["id"], "cat")
+    told = json.loads(run("estimate", session, "--json").out)["estimates"]
+    assert [(one["metric"], one["model"]) for one in told] == [("v1: accuracy", "v1"), ("v2: accuracy", "v2")]
+
+
+def test_a_model_is_added_from_a_table_by_id(two_models, tmp_path):
+    session = tmp_path / "one.altmas"
+    run("init", session, "--data", two_models, "--prediction", "v1", "--id", "id")
+    lines = two_models.read_text().splitlines()
+    turned = tmp_path / "turned.csv"
+    turned.write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+    added = run("add-model", session, "v2", "--data", turned, "--prediction", "v2", "--id", "id")
+    assert added.code == 0 and "models: model, v2" in added.out
+    with altmas.Session.open(session) as one:
+        assert one.pool.model("v2").predictions.tolist() == [int(row % 3 == 0) for row in range(60)]
+    wrong_order = run("add-model", session, "v3", "--data", turned, "--prediction", "v2")
+    assert wrong_order.code == 2 and "another order" in wrong_order.err
+    again = run("add-model", session, "v2", "--data", turned, "--prediction", "v2", "--id", "id")
+    assert again.code == 2 and "already" in again.err and "nothing was recorded" in again.err
+
+
+def test_scores_of_several_models_say_whose_they_are(two_models, tmp_path):
+    both = ("--data", two_models, "--prediction", "v1", "--prediction", "v2")
+    refused = run("init", tmp_path / "a.altmas", *both, "--scores", "p")
+    assert refused.code == 2 and "v1=p" in refused.err and not (tmp_path / "a.altmas").exists()
+    made = run("init", tmp_path / "b.altmas", *both, "--scores", "v2=p")
+    assert made.code == 0
+    with altmas.Session.open(tmp_path / "b.altmas") as one:
+        assert one.pool.model("v1").scores is None and one.pool.model("v2").scores is not None
+
+
+def test_items_without_predictions_are_judged_themselves(two_models, tmp_path):
+    session = tmp_path / "items.altmas"
+    bare = ("init", session, "--data", two_models, "--id", "id", "--show", "text", "--class", "pass", "--class", "fail")
+    refused = run(*bare)
+    assert refused.code == 2 and "is about a model, and this pool has none" in refused.err
+    assert run(*bare, "--metric", "share[pass]").code == 0
+    for query in json.loads(run("ask", session, "-n", "30", "--json").out):
+        run("tell", session, query["id"], "pass")
+    (told,) = json.loads(run("estimate", session, "--json").out)["estimates"]
+    assert (told["metric"], told["model"]) == ("share[pass]", None) and told["value"] > 0.9
+    assert run("report", session, "-o", tmp_path / "items.html").code == 0

@@ -13,6 +13,7 @@ from altmas.guarantee import OPEN, SKIPPED, Evidence, Stage, TableRatio, decide,
 from altmas.history import History
 from altmas.methods.protocol import DrawsInSequence, Method, SequenceOfDraws
 from altmas.metrics import Metric
+from altmas.metrics.formulas import answers_of
 from altmas.task import Task
 from altmas.types import Array
 
@@ -60,12 +61,12 @@ def _game(method: Method, task: Task, history: History, metric: Metric) -> tuple
     sequences = method.sequences(task, history)
     if not any(len(one.rows) for one in sequences):
         return None
-    ratio = table_ratio(*tables, pool.predictions, metric.members(pool))
+    ratio = table_ratio(*tables, answers_of(pool, metric.model), metric.members(pool))
     return ratio, [_stage(ratio, one, history) for one in sequences]
 
 
 def _tables(metric: Metric, n_classes: int) -> tuple[Array, Array] | None:
-    if metric.kind == "fbeta":
+    if metric.kind == "fbeta" or not metric.of_table_of_a_model:
         return None
     try:
         return linear_tables(metric.kind, n_classes, metric.classes)

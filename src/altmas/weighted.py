@@ -21,6 +21,7 @@ import numpy as np
 from altmas.history import Batch, History
 from altmas.intervals import normal_quantile
 from altmas.metrics import Metric, table_of
+from altmas.metrics.formulas import answers_of
 from altmas.pool import Pool
 from altmas.types import Array
 
@@ -220,17 +221,19 @@ def weighted_interval(
     z^2/2 pseudo-labels, half right and half wrong, keep a sample without errors from having no spread.
     """
     members, n_classes, z = metric.members(pool), len(pool.classes), normal_quantile(confidence)
-    inside = np.ones(len(pool), np.bool_) if members is None else members
-    table = weighted_table(pool.predictions, history.known, n_classes, sample, inside)
+    if not metric.of_table_of_a_model:
+        return math.nan, math.nan, math.nan
+    inside, answers = np.ones(len(pool), np.bool_) if members is None else members, answers_of(pool, metric.model)
+    table = weighted_table(answers, history.known, n_classes, sample, inside)
     value = float(metric.of_table(table)) if table.sum() else math.nan
     if math.isnan(value) or not inside[sample.rows].any():
         return math.nan, math.nan, math.nan
     slope, rows = metric.gradient(table), sample.rows
-    moves = slope[pool.predictions[rows], history.known[rows]]
+    moves = slope[answers[rows], history.known[rows]]
     residuals = sample.residuals(moves, inside)
     centre = float((moves - residuals)[inside[rows]][0])
     right = (np.diagonal(slope) - centre) ** 2
     wrong = (((slope - centre) ** 2).sum(1) - right) / (n_classes - 1)
-    pseudo = z**2 / 2 * float(((right + wrong) / 2)[pool.predictions[inside]].mean())
+    pseudo = z**2 / 2 * float(((right + wrong) / 2)[answers[inside]].mean())
     half = z * math.sqrt(sample.variance(residuals, inside) + pseudo * sample.of_one())
     return value, max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)

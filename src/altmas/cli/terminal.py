@@ -94,9 +94,7 @@ class TerminalLabeller:
                 self._note = self.keyboard.line("note: ").strip()
                 return False
             case "reveal":
-                self.session.reveal(query.id, self.annotator)
-                predicted = self.session.pool.classes[self.session.pool.predictions[query.index]]
-                self._say(f"the model says {predicted}; that you looked is recorded", "yellow")
+                self._reveal(query)
                 return False
             case "instructions":
                 self._say(self.session.plan.instructions or "no instructions were given")
@@ -113,6 +111,15 @@ class TerminalLabeller:
         self.session.tell(query.id, label, self.annotator, seconds, self._note)
         self._note = ""
         self._say(f"{label} · saved {time.strftime('%H:%M:%S')}", "green")
+
+    def _reveal(self, query: Query) -> None:
+        said = self.session.pool.answers_at(query.index)
+        if not said:
+            self._say("there is no model in this session", "yellow")
+            return
+        self.session.reveal(query.id, self.annotator)
+        told = "; ".join(f"{'the model' if len(said) == 1 else name} says {predicted}" for name, predicted, _ in said)
+        self._say(f"{told}; that you looked is recorded", "yellow")
 
     def _skip(self, query: "Query", reason: str, kind: str, seconds: float) -> None:
         reason = "; ".join(filter(None, [reason.strip(), self._note]))

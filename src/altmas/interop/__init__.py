@@ -152,10 +152,11 @@ def _item_rows(session: "Session", rows: list[int], *, blind: bool) -> tuple[lis
         cells = {f"item.{name}" if str(name).lower() in taken else str(name): value for name, value in table.items()}
         own: dict[str, Any] = {"id": pool.ids[row], **shown, **cells}
         if not blind:
-            code = int(pool.predictions[row])
-            own["prediction"] = str(pool.classes[code])
-            if pool.scores is not None:
-                own["score"] = float(pool.scores[row, code])
+            for name, predicted, score in pool.answers_at(row):
+                suffix = f" of {name}" if len(pool.models) > 1 else ""
+                own[f"prediction{suffix}"] = str(predicted)
+                if score is not None:
+                    own[f"score{suffix}"] = score
         written.append(own)
     columns = list(dict.fromkeys(name for row in written for name in row)) or ["id"]
     return written, [*columns, "label", "annotator", "seconds", "created_at"]

@@ -17,6 +17,7 @@ from altmas.interop.plain import parsed, read_text
 from altmas.interop.replies import Reply, annotator_of, scalar, seconds_of, text
 from altmas.items.images import NoImage, looks_like_image, media_type, pixels_of, png
 from altmas.pool import Pool
+from altmas.pool.models import DEFAULT_MODEL
 from altmas.pool.naming import is_missing
 from altmas.session.plan import Plan
 from altmas.suggest import listing
@@ -47,12 +48,12 @@ def task_of(pool: Pool, row: int, *, blind: bool = True) -> dict[str, Any]:
     """One task; the model's prediction is in it only when not blind."""
     task: dict[str, Any] = {"data": {"altmas_id": pool.ids[row], **shown_data(pool, row)}}
     if not blind:
-        code = int(pool.predictions[row])
-        choice = {"value": {"choices": [str(pool.classes[code])]}, "type": "choices"}
-        prediction: dict[str, Any] = {"model_version": "model under test"}
-        if pool.scores is not None:
-            prediction["score"] = float(pool.scores[row, code])
-        task["predictions"] = [{**prediction, "result": [{"from_name": "label", "to_name": "item", **choice}]}]
+        task["predictions"] = []
+        for name, predicted, score in pool.answers_at(row):
+            choice = {"value": {"choices": [str(predicted)]}, "type": "choices"}
+            made: dict[str, Any] = {"model_version": "model under test" if name == DEFAULT_MODEL else name}
+            made |= {} if score is None else {"score": score}
+            task["predictions"].append({**made, "result": [{"from_name": "label", "to_name": "item", **choice}]})
     return task
 
 

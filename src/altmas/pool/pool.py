@@ -175,6 +175,15 @@ class Pool:
                 return model
         raise PoolError(unknown_model(name, [model.name for model in self.models]))
 
+    def answers_at(self, row: int) -> list[tuple[str, Name, float | None]]:
+        """(model, the class that it predicts, its score of that class if it gives scores) of every model at a point."""
+        found = []
+        for model in self.models:
+            code = int(model.predictions[row])
+            score = None if model.scores is None else float(model.scores[row, code])
+            found.append((model.name, self.classes[code], score))
+        return found
+
     def new_model(self, name: str, predictions: ArrayLike, scores: ArrayLike | None = None) -> Model:
         """A further model of these points, in their order; PoolError if the name is taken or the answers do not fit."""
         check_model_name(name)

@@ -36,6 +36,8 @@ OF_CLASS = {"precision": precision, "recall": recall, "f1": f1}
 def classes_of(session: "Session", history: History) -> Plain:
     """{"rows", "worst", "note"}: every class with its estimates, and the rows of the ten with the lowest F1."""
     pool = session.pool
+    if not pool.models:
+        return {"rows": [], "worst": [], "note": ""}
     called = np.bincount(pool.predictions, minlength=len(pool.classes))
     listed = sorted(np.argsort(-called, kind="stable")[:MOST_ROWS].tolist())
     metrics = tuple(
@@ -94,7 +96,7 @@ def matrix_of(session: "Session", history: History) -> Plain:
     """Estimated number of points in each cell, predicted by true, with intervals; no cells where classes are many."""
     pool = session.pool
     classes = [str(name) for name in pool.classes]
-    if len(classes) > MOST_CLASSES:
+    if len(classes) > MOST_CLASSES or not pool.models:
         return {"classes": [], "cells": [], "note": ""}
     counts = np.bincount(pool.predictions, minlength=len(classes))
     cells = [(a, c) for a in range(len(classes)) for c in range(len(classes))]
@@ -110,6 +112,8 @@ def matrix_of(session: "Session", history: History) -> Plain:
 
 def confusions_of(session: "Session", history: History) -> list[Plain]:
     """The ten largest confusions among those that labels met: how many points are called one class and are another."""
+    if not session.pool.models:
+        return []
     met = Counter(
         (int(session.pool.predictions[row]), int(code))
         for row, code in history.labels.items()

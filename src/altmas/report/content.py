@@ -23,9 +23,11 @@ from altmas.items.parts import parts_of
 from altmas.methods import inclusion_of
 from altmas.methods.assured.diagnostics import ALARM
 from altmas.metrics import Metric
+from altmas.pool import Pool
 from altmas.report.assumptions import assumptions_of
 from altmas.report.classes import MANY, OF_CLASS, classes_of, confusions_of, matrix_of
 from altmas.report.headline import headline_of
+from altmas.report.models import models_of
 from altmas.report.sensitivity import sensitivity
 from altmas.report.words import verdict_of
 from altmas.session.snapshot import Status
@@ -65,6 +67,7 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
         "drawn_labels": history.drawn_labels,
         "method": session.method.name,
         "metrics": _metrics(session, history, estimates),
+        "models": models_of(session, history, estimates),
         "path": _path(session, history, estimates),
         "classes": classes_of(session, history),
         "confusion": matrix,
@@ -84,7 +87,7 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
 
 def _pool(session: "Session") -> Plain:
     pool = session.pool
-    predicted = np.bincount(pool.predictions, minlength=len(pool.classes))
+    predicted = np.bincount(pool.predictions, minlength=len(pool.classes)) if pool.models else np.zeros(0, np.int64)
     return {
         "points": len(pool),
         "classes": [str(name) for name in pool.classes],
@@ -202,7 +205,12 @@ def _table(session: "Session", matrix: Plain) -> Any:
 
 def _sensitivity(session: "Session", matrix: Plain) -> list[Plain]:
     table = _table(session, matrix)
-    whole = tuple(metric for metric in leading(session) if metric.where is None)
+    first = {None, *(model.name for model in session.pool.models[:1])}
+    whole = tuple(
+        metric
+        for metric in leading(session)
+        if metric.where is None and metric.model in first and metric.of_table_of_a_model
+    )
     return [] if table is None or table.sum() <= 0 else sensitivity(np.maximum(table, 0.0), whole)
 
 
@@ -295,11 +303,17 @@ def _items(session: "Session", history: History) -> list[Plain]:
         {
             "id": str(pool.ids[row]),
             "label": str(pool.classes[code]),
-            "prediction": str(pool.classes[pool.predictions[row]]),
+            "prediction": _predicted(pool, row),
             "parts": parts_of(pool, row),
         }
         for row, code in history.labels.items()
     ]
+
+
+def _predicted(pool: Pool, row: int) -> str:
+    """What the models say of a point."""
+    said = pool.answers_at(row)
+    return str(said[0][1]) if len(said) == 1 else ", ".join(f"{predicted} ({name})" for name, predicted, _ in said)
 
 
 # ---------------------------------------------------------------- reproducibility

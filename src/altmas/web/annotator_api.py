@@ -10,7 +10,7 @@ from hashlib import sha256
 from statistics import median
 from typing import Any
 
-from altmas.errors import UnknownLabel
+from altmas.errors import PoolError, UnknownLabel
 from altmas.items.keys import class_keys
 from altmas.items.parts import image_of, parts_of
 from altmas.pool import Name
@@ -217,7 +217,10 @@ class Desk:
     def reveal(self, annotator: str, handle: str, *, authenticated: bool = False) -> dict[str, Any]:
         """What the model says about an item, after it was written down that the annotator looked."""
         pool, row = self.session.pool, self.row(handle)
+        said = pool.answers_at(row)
+        if not said:
+            raise PoolError("there is no model in this session whose prediction could be shown; nothing was recorded")
         self.session.reveal(pool.ids[row], annotator, authenticated=authenticated)
-        code = int(pool.predictions[row])
-        score = None if pool.scores is None else float(pool.scores[row][code])
-        return {"prediction": str(pool.classes[code]), "score": score}
+        if len(said) == 1:
+            return {"prediction": str(said[0][1]), "score": said[0][2]}
+        return {"prediction": ", ".join(f"{predicted} ({name})" for name, predicted, _ in said), "score": None}

@@ -1,0 +1,46 @@
+"""Several models side by side: each metric of each of them, and how far they agree."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from altmas.estimates import Estimate, Estimates
+from altmas.history import History
+from altmas.metrics import Metric
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+Plain = dict[str, Any]
+
+MOST_METRICS = 12
+"""Metrics in the table of models."""
+
+
+def models_of(session: "Session", history: History, estimates: Estimates) -> Plain:
+    """{"names", "rows", "agree", "note"}: a row for each metric with one cell for each model; no rows for one model."""
+    pool = session.pool
+    names = [model.name for model in pool.models]
+    if len(names) < 2:
+        return {"names": names, "rows": [], "agree": None, "note": ""}
+    answers = np.stack([model.predictions for model in pool.models])
+    rows = _rows(session.task.metrics, estimates, names)
+    left_out = len(rows) - MOST_METRICS
+    note = f"{left_out} more metrics stand in the table of estimates" if left_out > 0 else ""
+    agree = float((answers == answers[0]).all(axis=0).mean())
+    return {"names": names, "rows": rows[:MOST_METRICS], "agree": agree, "note": note}
+
+
+def _rows(metrics: Sequence[Metric], estimates: Estimates, names: list[str]) -> list[Plain]:
+    cells: dict[str, dict[str, Estimate]] = {}
+    for metric, estimate in zip(metrics, estimates, strict=True):
+        if metric.model is not None:
+            cells.setdefault(metric.name.removeprefix(f"{metric.model}: "), {})[metric.model] = estimate
+    return [
+        {"metric": name, "cells": [_cell(of_model.get(model)) for model in names]} for name, of_model in cells.items()
+    ]
+
+
+def _cell(one: Estimate | None) -> Plain | None:
+    return None if one is None else {"value": one.value, "low": one.low, "high": one.high, "labels": one.labels}

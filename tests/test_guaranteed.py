@@ -88,22 +88,6 @@ def test_what_has_no_proof_is_refused_by_name():
     assert [offers_guarantee(method_named("assured"), one, 3) for one in metrics] == [True, True, False]
 
 
-def test_a_false_claim_at_the_boundary_is_hardly_ever_shown_at_any_look():
-    """60 sessions looked at every 20 labels up to 200, threshold at the truth: 5 % may decide (7 of 60: 3 %)."""
-    pool, truth = world(n=1000, features=False)
-    exact, wrong = float((truth == pool.predictions).mean()), 0
-    (metric,) = metric_set(["accuracy"], pool)
-    method = Assured(belief=constant_belief)
-    for seed in range(60):
-        task, history, decided = Task(pool, (metric,), seed=seed, budget=200), History(1000), False
-        for labels in range(20, 201, 20):
-            history = label_until(method, task, history, labels, 20, truth.__getitem__)
-            found = guaranteed_decision(method, task, history, metric, exact)
-            decided |= found is not None and found.answer != "undecided"
-        wrong += decided
-    assert wrong <= 6
-
-
 def test_the_game_sees_only_what_was_known_before_each_stage():
     pool, truth = world(n=600)
     task = Task(pool, metric_set(["accuracy"], pool), seed=0)
@@ -126,3 +110,29 @@ def test_the_report_calls_nothing_shown_that_check_leaves_undecided():
         badge = session.report().content["metrics"][0]["verdict"]["badge"]
         verdict = judge(session, Claim.parse("accuracy >= 0.7"))
         assert (verdict.answer == "shown") >= (badge == "≥ 0.7 shown"), labels
+
+
+def decided_at_the_truth(sessions: int, labels: int, step: int) -> int:
+    """How many sessions decide at some look whether accuracy is above or below what it is."""
+    pool, truth = world(n=1000, features=False)
+    exact, decided = float((truth == pool.predictions).mean()), 0
+    (metric,) = metric_set(["accuracy"], pool)
+    method = Assured(belief=constant_belief)
+    for seed in range(sessions):
+        task, history, ever = Task(pool, (metric,), seed=seed, budget=labels), History(1000), False
+        for count in range(step, labels + 1, step):
+            history = label_until(method, task, history, count, step, truth.__getitem__)
+            found = guaranteed_decision(method, task, history, metric, exact)
+            ever |= found is not None and found.answer != "undecided"
+        decided += ever
+    return decided
+
+
+def test_a_false_claim_at_the_boundary_is_hardly_ever_shown_in_a_few_sessions():
+    assert decided_at_the_truth(12, 120, 40) <= 2  # 5 % may decide: 3 of 12 has a chance of 2 %
+
+
+@pytest.mark.slow
+def test_a_false_claim_at_the_boundary_is_hardly_ever_shown_at_any_look():
+    """200 sessions looked at every 20 labels up to 200, threshold at the truth: 5 % may decide (18 of 200: 1 %)."""
+    assert decided_at_the_truth(200, 200, 20) <= 17

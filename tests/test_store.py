@@ -17,7 +17,7 @@ import altmas
 from altmas.errors import FileError, NewerSession, NotASession, SessionExists, StoreFailure
 from altmas.session import session_file
 from altmas.session.arrays import pack, unpack
-from altmas.session.store import Entry, LabelStore
+from altmas.session.store import NEWEST, Entry, LabelStore, chained
 from session_world import create
 
 
@@ -405,3 +405,150 @@ def test_the_documented_queries_run(told):
     answers = [connection.execute(query.partition("--")[0]).fetchall() for query in queries]
     connection.close()
     assert [len(rows) for rows in answers] == [5, 5, 4, 1, 1]
+
+
+# ---------------------------------------------------------------- the store by itself, in memory
+
+
+@pytest.fixture
+def log() -> LabelStore:
+    made = LabelStore.create(None, [("a", 0, b"x"), ("a", 1, b"y"), ("b", 0, b"z")], Entry("created"))
+    made.events()
+    return made
+
+
+def write(log: LabelStore, *kinds: str) -> list[int]:
+    with log.transaction():
+        return [event.seq for event in log.append(Entry(kind) for kind in kinds)]
+
+
+def test_events_after_a_number_are_those_with_a_larger_one(log):
+    assert write(log, "a", "b") == [2, 3] and write(log, "c") == [4]
+    assert [event.seq for event in log.events()] == [1, 2, 3, 4]
+    assert [event.kind for event in log.events(2)] == ["b", "c"] and log.events(4) == []
+    assert [event.kind for event in log.events(3)] == ["c"] and log.events(9) == []
+    whole = log.events()
+    assert len({event.hash for event in whole}) == 4 and all(len(event.hash) == 64 for event in whole)
+
+
+def test_the_hash_of_an_event_covers_all_of_it_and_what_was_before(log):
+    write(log, "a")
+    _, event = log.events()
+    row = ("a", None, None, None, None, None, "{}", None, 2, event.at)
+    assert chained(log.events()[0].hash, row) == event.hash
+    for place, other in enumerate(("b", "x", "x", "x", 1.0, 1, "[]", b"x", 3, "now")):
+        assert chained(log.events()[0].hash, (*row[:place], other, *row[place + 1 :])) != event.hash
+    assert chained("", row) != event.hash
+    assert chained("", (b"x",)) != chained("", ("x",))
+
+
+def test_what_a_savepoint_undoes_leaves_no_gap(log):
+    with log.transaction():
+        log.append([Entry("a")])
+        with pytest.raises(ZeroDivisionError), log.savepoint():
+            log.append([Entry("lost"), Entry("lost")])
+            log.lease(["p1"], "ana", 9.0)
+            raise ZeroDivisionError
+        with log.savepoint():
+            assert [event.seq for event in log.append([Entry("b")])] == [3]
+    assert [event.kind for event in log.events()] == ["created", "a", "b"] and log.leases(0.0).keys() == {NEWEST}
+
+
+def test_what_a_failed_transaction_undoes_leaves_no_gap(log):
+    with pytest.raises(ZeroDivisionError), log.transaction():
+        log.append([Entry("lost")])
+        raise ZeroDivisionError
+    assert write(log, "a") == [2] and [event.kind for event in log.events()] == ["created", "a"]
+
+
+def test_a_transaction_without_an_event_notes_nothing(log):
+    write(log, "a")
+    noted = log.leases(0.0)[NEWEST]
+    with log.transaction():
+        log.lease(["p1"], "ana", 5.0)
+    assert log.leases(0.0) == {NEWEST: noted, "p1": ("ana", 5.0)} and noted[1] == 2
+
+
+def test_leases_last_until_their_time_and_are_renewed_and_ended_one_by_one(log):
+    with log.transaction():
+        log.lease(["p1", "p2"], "ana", 1e3)
+        log.lease(["p3"], "bob", 2e3)
+    assert log.leases(500.0) == {"p1": ("ana", 1e3), "p2": ("ana", 1e3), "p3": ("bob", 2e3)}
+    assert log.leases(1e3) == {"p3": ("bob", 2e3)}
+    assert log.holder("p1", 999.0) == "ana" and log.holder("p1", 1e3) is None and log.holder("p9", 0.0) is None
+    with log.transaction():
+        log.lease(["p2"], "bob", 3e3)
+        log.release("bob", "p1")  # ana holds it
+        log.release("bob", "p3")
+    assert log.leases(500.0) == {"p1": ("ana", 1e3), "p2": ("bob", 3e3)}
+    with log.transaction():
+        log.release("ana")
+    assert log.leases(500.0) == {"p2": ("bob", 3e3)}
+
+
+def test_parts_come_back_in_order(log):
+    assert list(log.part("a")) == [b"x", b"y"] and list(log.part("b")) == [b"z"] and list(log.part("c")) == []
+    assert log.integrity() == "ok" and not log.recovered and log.path is None
+
+
+@pytest.mark.parametrize(
+    "statement, words",
+    [
+        ("UPDATE leases SET until = 'later'", "the note of its newest event is none"),
+        ("UPDATE leases SET until = 0.5", "the note of its newest event is none"),
+        ("UPDATE leases SET until = 9e99", "the note of its newest event is none"),
+        ("UPDATE leases SET until = 8", "its log ends with event 7, but event 8 had been written"),
+        ("UPDATE leases SET annotator = 'x'", "its log ends with event 7, but event 7 had been written"),
+    ],
+)
+def test_a_note_of_the_newest_event_that_does_not_fit_is_noticed(told, statement, words):
+    sql(told, statement)
+    with pytest.raises(NotASession, match=words):
+        altmas.Session.open(told)
+
+
+def test_a_log_that_lost_its_end_is_noticed_and_one_that_noted_nothing_is_read(told):
+    drop = "DROP TRIGGER IF EXISTS "
+    names = [row[0] for row in sqlite3.connect(told).execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
+    shorter = told.with_name("shorter.altmas")
+    shutil.copy(told, shorter)
+    sql(shorter, *(drop + name for name in names), "DELETE FROM events WHERE seq = 7")
+    with pytest.raises(NotASession):
+        LabelStore.open(shorter).events()
+    sql(told, "DELETE FROM leases")
+    assert len(LabelStore.open(told).events()) == 7
+
+
+def test_a_commit_that_fails_says_what_is_in_the_file(told, monkeypatch):
+    class Refusing:
+        """A connection whose COMMIT fails, before or after it was done, and which may not be asked afterwards."""
+
+        def __init__(self, real, done: bool, silent: bool) -> None:
+            self.real, self.done, self.silent, self.failed = real, done, silent, False
+
+        def __getattr__(self, name):
+            return getattr(self.real, name)
+
+        def patiently(self, statement, *values):
+            if statement == "COMMIT":
+                if self.done:
+                    self.real.patiently(statement)
+                self.failed = True
+                raise sqlite3.OperationalError("disk I/O error")
+            if self.failed and self.silent:
+                raise sqlite3.OperationalError("disk I/O error")
+            return self.real.patiently(statement, *values)
+
+    for done, silent, words in (
+        (False, False, "nothing was recorded"),
+        (True, False, "it was recorded, but may be missing after a power failure"),
+        (True, True, "whether it was recorded is not known"),
+    ):
+        log = LabelStore.open(told)
+        before = len(log.events())
+        monkeypatch.setattr(log, "_connection", Refusing(log._connection, done, silent))
+        with pytest.raises(StoreFailure, match=words):
+            write(log, "note")
+        monkeypatch.undo()
+        log.close()
+        assert len(LabelStore.open(told).events()) == before + done

@@ -303,7 +303,7 @@ def halves():
     return images, labels
 
 
-@pytest.mark.parametrize("network", ["cnn", "dense"])
+@pytest.mark.parametrize("network", [pytest.param("cnn", marks=pytest.mark.slow), "dense"])
 def test_a_network_learns_what_can_be_learnt_and_does_so_again(halves, network):
     recipe = replace(models.RECIPES[0], network=network, steps=12, batch=20, schedule_steps=None)
     steps = []

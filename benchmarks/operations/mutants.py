@@ -251,6 +251,10 @@ class _Changes(ast.NodeVisitor):
             self.add(node, NAMES[node.attr].encode(), (last - len(node.attr), last))
         self.generic_visit(node)
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # of zip: a check of the writer, not of what is read
+            self.visit(node.value)
+
     def visit_Constant(self, node: ast.Constant) -> None:
         value = node.value
         if isinstance(value, bool):

@@ -1,6 +1,7 @@
 """What every method in the table promises, whoever wrote it."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,13 +36,21 @@ def world(order: tuple[int, ...] = (0, 1, 2)) -> tuple[altmas.Pool, np.ndarray]:
     return pool, np.array([pool.code(name) for name in names[truth]])
 
 
+QUICK = {"spe": {"families": ("normal",), "chains": 2, "steps": 200, "draws": 80}}
+"""Options that make a method cheaper and change nothing of what it promises here."""
+
+
+def made(name: str) -> Method:
+    return replace(method_named(name), **QUICK.get(name, {}))
+
+
 @pytest.fixture(
     params=[
         pytest.param(name, marks=[pytest.mark.paper] if make().traits.extra else []) for name, make in METHODS.items()
     ]
 )
 def method(request) -> Method:
-    return method_named(request.param)
+    return made(request.param)
 
 
 def task_on(pool: altmas.Pool, method: Method) -> Task:
@@ -53,6 +62,15 @@ def task_on(pool: altmas.Pool, method: Method) -> Task:
     return Task(pool, chosen, seed=3)
 
 
+@cache
+def labelled(name: str) -> tuple[Task, History]:
+    """The task of a method after three rounds of 15 labels; made once, because networks take their time."""
+    pool, truth = world()
+    method = made(name)
+    task = task_on(pool, method)
+    return task, label_until(method, task, History(N), 45, 15, truth.__getitem__)
+
+
 def test_it_says_what_it_is(method):
     assert isinstance(method, Method)
     assert METHODS[method.name] is type(method)
@@ -61,18 +79,14 @@ def test_it_says_what_it_is(method):
 
 
 def test_inclusion_is_a_probability_of_every_point_or_none_at_all(method):
-    pool, truth = world()
-    task = task_on(pool, method)
-    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
-    inclusion = method.inclusion(pool, history)
+    task, history = labelled(method.name)
+    inclusion = method.inclusion(task.pool, history)
     assert inclusion is None or (inclusion.shape == (N,) and (inclusion > 0).all() and (inclusion <= 1).all())
     assert inclusion is not None or method.name != "assured"
 
 
 def test_proposals_are_distinct_open_points_and_the_same_each_time(method):
-    pool, truth = world()
-    task = task_on(pool, method)
-    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
+    task, history = labelled(method.name)
     first, second = method.propose(task, history, 7), method.propose(task, history, 7)
     assert len(set(first.indices.tolist())) == 7
     assert history.open[first.indices].all()
@@ -105,8 +119,8 @@ def test_everything_labelled_is_the_truth(method):
 def test_estimates_are_complete_inside_their_bounds_and_repeatable(method):
     pool, truth = world()
     task = task_on(pool, method)
-    history = label_until(method, task, History(N), 60, 20, truth.__getitem__)
-    first, second = method.estimate(task, history), method_named(method.name).estimate(task, history)
+    history = label_until(method, task, History(N), 60, 30, truth.__getitem__)
+    first, second = method.estimate(task, history), made(method.name).estimate(task, history)
     assert [one.metric for one in first] == [metric.name for metric in task.metrics]
     for one, again in zip(first, second, strict=True):
         assert (one.value, one.low, one.high) == pytest.approx((again.value, again.low, again.high), nan_ok=True, abs=0)
@@ -123,9 +137,7 @@ def numbers(estimates) -> list[float]:
 
 def test_points_that_merely_wait_change_nothing(method):
     """Asked for once more, in a small and in a large batch: the same values, intervals and worth."""
-    pool, truth = world()
-    task = task_on(pool, method)
-    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
+    task, history = labelled(method.name)
     before = method.estimate(task, history)
     for count in (1, 60):
         waiting = replace(history, batches=(*history.batches, method.propose(task, history, count)))
@@ -133,9 +145,7 @@ def test_points_that_merely_wait_change_nothing(method):
 
 
 def test_labels_told_out_of_order_give_the_same_in_the_end(method):
-    pool, truth = world()
-    task = task_on(pool, method)
-    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
+    task, history = labelled(method.name)
     shuffled = replace(history, labels=dict(reversed(history.labels.items())))
     first, second = method.estimate(task, history), method.estimate(task, shuffled)
     if method.name in ("assured", "tradition", "sawade", "stratified", "trust"):  # others learn in the order of telling
@@ -154,9 +164,7 @@ def test_without_a_label_nothing_is_claimed(method):
 
 
 def test_skipped_points_are_not_proposed_again(method):
-    pool, truth = world()
-    task = task_on(pool, method)
-    history = label_until(method, task, History(N), 45, 15, truth.__getitem__)
+    task, history = labelled(method.name)
     batch = method.propose(task, history, 5)
     skipped = {int(row): "blurred" for row in batch.indices}
     after = History(N, (*history.batches, batch), history.labels, skipped)

@@ -315,3 +315,10 @@ def test_no_interval_leaves_the_bounds_or_stands_without_a_draw_inside():
     zeros = altmas.Pool(None, [0] * 10, classes=[0, 1])
     told_zero = History(10, history.batches, dict.fromkeys(range(5), 0))
     assert np.isnan(weighted_interval(zeros, told_zero, undefined, 0.95, draws_of(told_zero))).all()
+
+
+def test_a_metric_of_scores_has_no_interval_from_weights_alone():
+    pool = altmas.Pool(None, [0, 1] * 5, scores=np.tile([0.6, 0.4], (10, 1)), classes=[0, 1])
+    (brier,) = metric_set(["brier"], pool)
+    _, history = told()
+    assert np.isnan(weighted_interval(pool, history, brier, 0.95, draws_of(history))).all()

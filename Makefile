@@ -12,11 +12,11 @@ demo: $(MARK)
 	$(BIN)/altmas demo
 
 test: $(MARK)-dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # The long statistical tests, which `make test` leaves out.
 slow: $(MARK)-dev
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 # Small faults planted in the code that estimates, draws, stores, stops and lets in: the tests must notice 90 % of them.
 mutants: $(MARK)-dev

@@ -381,6 +381,18 @@ def test_a_decision_comes_and_stays():
     assert decide(right_or_wrong(5000), stages, 0.99, budget=300).answer == "below"
 
 
+def test_certainty_counts_the_labels_of_every_stage():
+    """Six points, three in each stage, all right: only both stages together leave no other possibility."""
+    ratio, belief, ones = right_or_wrong(6), np.full((6, 2), 0.5), np.ones(6)
+    first = Stage(np.full(6, OPEN), ones, belief, np.array([0, 1, 2]), np.ones(3, int))
+    second = Stage(first.after(), ones, belief, np.array([3, 4, 5]), np.ones(3, int))
+    assert math.isinf(decide(ratio, [first, second], 0.9).above)
+    assert decide(ratio, [first, second], 0.9).answer == "above"
+    assert not math.isinf(decide(ratio, [first], 0.9).above) and decide(ratio, [first], 0.9).answer == "undecided"
+    assert interval(ratio, [first, second]) == pytest.approx((1, 1), abs=1e-4)
+    assert math.isinf(decide(ratio, [first], 0.4).above)  # three of six right: half at least
+
+
 def test_a_session_of_400_labels_in_10_000_points_costs_less_than_a_second():
     rng = np.random.default_rng(0)
     p = rng.beta(4, 1, 10_000)

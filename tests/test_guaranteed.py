@@ -6,9 +6,10 @@ import pytest
 import altmas
 from altmas.claims import Claim, judge
 from altmas.errors import PlanError
-from altmas.guaranteed import guaranteed_decision, offers_guarantee
+from altmas.guarantee import OPEN, SKIPPED, Stage, decide, interval, linear_tables, table_ratio
+from altmas.guaranteed import guaranteed_decision, offers_guarantee, with_guarantee
 from altmas.history import History
-from altmas.methods import Task, method_named
+from altmas.methods import Task, Tradition, method_named
 from altmas.methods.assured import Assured
 from altmas.metrics import metric_set
 from altmas.simulate import label_until
@@ -76,6 +77,40 @@ def test_skipped_points_are_neither_right_nor_wrong_in_the_proof():
             session.skip(query.id, "dark")
     (one,) = session.estimate()
     assert one.value == 1 and one.high == 1 and one.low > 0.99
+
+
+@pytest.mark.parametrize(
+    "name, kind", [("recall[1]", "recall"), ("f1[1]", "f1"), ("precision[1]@half=odd", "precision")]
+)
+def test_the_interval_of_a_random_sample_is_the_game_made_by_hand(name, kind):
+    """Three points volunteered beforehand, 25 drawn, one of them skipped: one stage with a flat belief of 0.8."""
+    pool, truth = world(n=80, accuracy=0.7)
+    method, metrics = Tradition(), metric_set([name], pool)
+    task = Task(pool, metrics, seed=4, budget=40)
+    told = {row: int(truth[row]) for row in (3, 8, 21)}
+    batch = method.propose(task, History(80, (), told), 25)
+    rows, skipped = batch.indices.tolist(), int(batch.indices[7])
+    labels = told | {row: int(truth[row]) for row in rows if row != skipped}
+    history = History(80, (batch,), labels, {skipped: "dark"})
+    (found,) = with_guarantee(method, task, history, method.estimate(task, history))
+
+    inside = np.arange(80) % 2 == 1 if "@" in name else np.ones(80)
+    ratio = table_ratio(*linear_tables(kind, 3, (1,)), pool.predictions, inside.astype(float))
+    believed = np.full((80, 3), 0.1)
+    believed[np.arange(80), pool.predictions] = 0.8
+    known, answers = np.full(80, OPEN), truth.copy()
+    known[[3, 8, 21]] = truth[[3, 8, 21]]
+    answers[skipped] = SKIPPED
+    stage = Stage(
+        ratio.outcomes(known), np.ones(80), ratio.belief(believed), batch.indices, ratio.outcomes(answers)[rows]
+    )
+    low, high = interval(ratio.ratio, [stage], confidence=0.95, budget=40)
+    assert (found.low, found.high) == pytest.approx((min(low, found.value), max(high, found.value)))
+    assert found.interval == "guaranteed" and 0 < found.low < found.high <= 1
+    wanted = decide(ratio.ratio, [stage], 0.5, error=0.05, budget=40)
+    decision = guaranteed_decision(method, task, history, metrics[0], 0.5)
+    assert decision is not None and decision.answer == wanted.answer and decision.draws == wanted.draws
+    assert (decision.above, decision.below) == pytest.approx((wanted.above, wanted.below))
 
 
 def test_what_has_no_proof_is_refused_by_name():

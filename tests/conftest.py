@@ -1,11 +1,19 @@
 """What all tests share. Those marked `paper` are skipped where the extra is not installed, and say so."""
 
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 
 from altmas.extras import missing
 from session_world import create, truth
+
+
+def pytest_configure():
+    """Commands that tests interrupt inherit how this process takes an interrupt; a background job ignores it."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 import altmas
 from altmas.history import Batch, History
@@ -178,22 +179,26 @@ def slow_stratified_variance(name: str, of: RandomSample) -> float:
     return total
 
 
+def _with_half_a_point(interval, size):
+    return interval[0] - 0.5 / size, interval[1] + 0.5 / size
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_proportions_have_wilsons_interval_with_the_finite_pool_factor(exact):
-    """Successes and trials among 24 drawn of 80; what was volunteered is added exactly (B2)."""
+    """Trials among 24 drawn of 80 (B2), half a point at each end; what was volunteered is added exactly."""
     top, bottom = (EXACT.trace(), EXACT.sum()) if exact else (0, 0)
-    low, high = wilson(19 / 24, 24 / (1 - 24 / 80), Z)
+    low, high = _with_half_a_point(wilson(19 / 24, 24 / (1 - 24 / 80), Z), 80)
     expected = [(top + 80 * share) / (bottom + 80) for share in (19 / 24, low, high)]
     assert found("accuracy", sample(exact)) == pytest.approx(expected)
     # precision: how many are called 1 is known, 9 of 30 were drawn
     top, bottom = (EXACT[1, 1], EXACT[1].sum()) if exact else (0, 0)
-    low, high = wilson(6 / 9, 9 / (1 - 9 / 30), Z)
+    low, high = _with_half_a_point(wilson(6 / 9, 9 / (1 - 9 / 30), Z), 30)
     expected = [(top + 30 * share) / (bottom + 30) for share in (6 / 9, low, high)]
     assert found("precision[1]", sample(exact)) == pytest.approx(expected)
     # recall: how many are a 1 is not known, but estimated from 8 of them among 24
     top, bottom = (EXACT[1, 1], EXACT[:, 1].sum()) if exact else (0, 0)
-    low, high = wilson(6 / 8, 8 / (1 - 24 / 80), Z)
     size = 8 * 80 / 24
+    low, high = _with_half_a_point(wilson(6 / 8, 8 / (1 - 24 / 80), Z), size)
     expected = [(top + size * share) / (bottom + size) for share in (6 / 8, low, high)]
     assert found("recall[1]", sample(exact)) == pytest.approx(expected)
 
@@ -230,7 +235,7 @@ def test_known_row_sums_make_every_trial_worth_more():
     assert value == pytest.approx(shares.trace() / 80)
     plain, calibrated = slow_variance("accuracy", of), slow_stratified_variance("accuracy", of)
     unseen = (1 - 24 / 80) * calibrated / plain
-    assert (low, high) == pytest.approx(wilson(value, 24 / unseen, Z), rel=1e-5)
+    assert (low, high) == pytest.approx(_with_half_a_point(wilson(value, 24 / unseen, Z), 80), rel=1e-5)
 
 
 def test_rows_are_calibrated_only_where_every_predicted_class_has_a_label():
@@ -332,3 +337,30 @@ def test_intervals_cover_and_accuracy_is_unbiased_in_a_few_samples(calibrate_row
 @pytest.mark.parametrize("calibrate_rows", [False, True])
 def test_intervals_cover_and_accuracy_is_unbiased(calibrate_rows):
     check_coverage(calibrate_rows, 500)
+
+
+@pytest.mark.parametrize("size, errors", [(60, 12), (60, 6), (30, 6), (100, 15), (300, 6), (300, 30)])
+@pytest.mark.parametrize("n", [20, 40, -5])
+def test_intervals_of_small_pools_hold_by_enumeration(size, errors, n):
+    """Every possible number of errors in the sample, with its exact probability: no simulation."""
+    n = size + n if n < 0 else n
+    if n >= size:
+        pytest.skip("every point would be labelled")
+    pool = altmas.Pool(None, np.zeros(size, int), classes=[0, 1])
+    task = Task(pool, metric_set(["accuracy"], pool))
+    batch, covered = Batch(np.arange(n), np.full(n, 1 / size)), 0.0
+    for seen in range(max(0, errors - (size - n)), min(errors, n) + 1):
+        history = History(size, (batch,), {row: int(row < seen) for row in range(n)})
+        accuracy = Tradition().estimate(task, history)["accuracy"]
+        inside = accuracy.low - 1e-9 <= 1 - errors / size <= accuracy.high + 1e-9
+        covered += inside * hypergeom(size, errors, n).pmf(seen)
+    assert covered >= 0.925  # 0.903 to 0.917 in places without the half point
+
+
+def test_half_a_point_is_added_to_both_ends():
+    pool = altmas.Pool(None, np.zeros(60, int), classes=[0, 1])
+    task = Task(pool, metric_set(["accuracy"], pool))
+    history = History(60, (Batch(np.arange(40), np.full(40, 1 / 60)),), {row: int(row < 8) for row in range(40)})
+    accuracy = Tradition().estimate(task, history)["accuracy"]
+    low, high = wilson(0.8, 40 / (1 - 40 / 60), normal_quantile(0.95))
+    assert (accuracy.low, accuracy.high) == pytest.approx((low - 0.5 / 60, high + 0.5 / 60))

@@ -114,6 +114,7 @@ class Evidence:
     curve              how fast that growth slows down
     unseen_low         most by which points whose labels nobody saw could lower the metric and stay unseen with the
                        probability that the interval may miss on one side; unseen_high  raise it
+    half_point         half of what the label of one more point can change
     """
 
     variance: float
@@ -122,6 +123,7 @@ class Evidence:
     curve: float = 0.0
     unseen_low: float = 0.0
     unseen_high: float = 0.0
+    half_point: float = 0.0
 
 
 def reach(quantile: float, variance: float, skew: float, curve: float, unseen: float) -> float:
@@ -139,13 +141,18 @@ def reach(quantile: float, variance: float, skew: float, curve: float, unseen: f
 def score_interval(
     value: float, evidence: Callable[[float], Evidence], bounds: tuple[float, float], quantile: float
 ) -> tuple[float, float]:
-    """(low, high): the candidates that lie within their own reach of the value, inside the bounds."""
+    """(low, high): the candidates that lie within their own reach of the value, inside the bounds.
+
+    A metric of a finite pool takes steps, one for each point: half a step is added to the reach, which is the
+    continuity correction. Without it intervals of small pools of which much is labelled hold too seldom.
+    """
 
     def accepted(candidate: float) -> bool:
         told = evidence(candidate)
         lower = candidate < value
         skew, unseen = (told.skew_low, told.unseen_low) if lower else (told.skew_high, told.unseen_high)
-        return abs(value - candidate) <= reach(quantile, told.variance, skew, told.curve, unseen)
+        reached = reach(quantile, told.variance, skew, told.curve, unseen) + told.half_point
+        return abs(value - candidate) <= reached
 
     return _edge(value, bounds[0], accepted), _edge(value, bounds[1], accepted)
 

@@ -80,7 +80,7 @@ def _why_undefined(metric: Metric, sample: RandomSample) -> str:
 
 
 def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[float, float]:
-    """Wilson on the drawn trials with the finite-pool factor, joined with the volunteered ones, which are exact.
+    """Wilson on the drawn trials with the finite-pool factor and half a point, joined with the volunteered ones.
 
     Calibrated rows make each trial worth more: by as much as the linearised variance falls.
     """
@@ -104,6 +104,8 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
         )
         unseen *= calibrated / plain if plain else 1.0
     low, high = wilson(share, n / unseen if unseen > 0 else np.inf, z)
+    if unseen > 0:  # continuity correction: shares of a finite pool take steps of one point
+        low, high = max(0.0, low - 0.5 / size), min(1.0, high + 0.5 / size)
     top, bottom = sample.exact[successes].sum(), sample.exact[trials].sum() + size
     return (top + size * low) / bottom, (top + size * high) / bottom
 

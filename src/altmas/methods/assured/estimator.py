@@ -173,7 +173,13 @@ class Difference:
                 [part.share * part.expansion * self.residuals(influence, part) for part in self.parts]
             ),
             rows=np.concatenate([part.rows for part in self.parts]),
+            half_point=self._largest_change(influence) / 2,
         )
+
+    def _largest_change(self, influence: Influence) -> float:
+        """How much the label of one unlabelled point can change the metric at most."""
+        lowest, highest = influence.range()
+        return float((highest - lowest)[self.predictions[self.unlabelled]].max(initial=0.0))
 
     def _groups(self, metric: Metric, influence: Influence, tail: float) -> list["Group"]:
         """Points predicted as the class of the metric, and the others; all points where it is not about one class."""
@@ -267,6 +273,7 @@ class Linearised:
     groups  parts of the variance;  spread  sum over all points of (D - mean)^2;  size  points inside
     labels, drawn, unlabelled, skipped  points with a label, labels in samples, points without, skipped ones
     terms   (n,) signed terms of the correction, at the sampled rows
+    half_point  half of what the label of one more point can change
     """
 
     metric: Metric
@@ -281,6 +288,7 @@ class Linearised:
     classes: int
     terms: Array
     rows: Array
+    half_point: float = 0.0
 
     @cached_property
     def variance(self) -> float:
@@ -308,6 +316,7 @@ class Linearised:
             curve=variance / (self.size * self.spread) if self.spread > 0 else 0.0,
             unseen_low=max(a * group.unseen_low for a, group in zip(scales, self.groups, strict=True)),
             unseen_high=max(a * group.unseen_high for a, group in zip(scales, self.groups, strict=True)),
+            half_point=self.half_point,
         )
 
     def effective_labels(self) -> float:

@@ -1,5 +1,7 @@
 """The belief is calibrated, honest at labelled points, and never certain on thin evidence."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,13 @@ def fitted(pool, truth, labels: int = 200, seed: int = 0) -> tuple[Belief, np.nd
     labelled = np.random.default_rng(seed).permutation(len(pool))[:labels]
     found = belief_of(pool, describe(pool), labelled, truth[labelled], np.ones(labels), folds_of(len(pool), seed))
     return found, labelled
+
+
+@cache
+def fitted_once() -> tuple[Pool, np.ndarray, Belief]:
+    """A pool of 500, its truth and a belief from 80 labels."""
+    pool, truth = world(n=500)
+    return pool, truth, fitted(pool, truth, 80)[0]
 
 
 @pytest.mark.parametrize(("scores", "features"), [(False, True), (True, True), (True, False), (False, False)])
@@ -144,8 +153,7 @@ def test_leaving_one_out_is_what_it_says():
     "name", ["accuracy", "error", "precision[1]", "recall[1]", "f1[2]", "macro_f1", "kappa", "specificity[0]"]
 )
 def test_the_cheap_influence_is_the_gradient_up_to_row_constants(name):
-    pool, truth = world(n=500)
-    found, _ = fitted(pool, truth, 80)
+    pool, truth, found = fitted_once()
     metric = metric_set([name], pool)[0]
     table = table_of(pool.predictions, truth, 3)
     influence, gradient = influence_of(metric, table), metric.gradient(table)

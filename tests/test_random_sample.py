@@ -1,5 +1,7 @@
 """Tradition (B.1): values, intervals, and what they claim."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import hypergeom
@@ -271,6 +273,45 @@ def test_a_class_that_was_only_volunteered_leaves_everything_open():
     assert (value, low, high) == pytest.approx((1.0, 1 / (1 + left), 1.0))
 
 
+@pytest.mark.parametrize("name", ["f1[1,0.3]", "share[>=1]"])
+def test_pseudo_labels_follow_what_the_metric_looks_at(name):
+    """Above a threshold half of them are of its class; without any model all classes count alike (C4)."""
+    pool = altmas.Pool(None, [0, 1, 2], scores=np.full((3, 3), 1 / 3), classes=[0, 1, 2])
+    (metric,) = metric_set([name], pool)
+    rows = 2 if metric.threshold is not None else 1
+    counts = np.array([[9.0, 3, 1], [2, 6, 1]])[:rows]
+    sizes = np.array([50.0, 30])[:rows]
+    of = RandomSample(counts, np.zeros_like(counts), sizes)
+    value, low, high, note = interval_of_sample(metric, of, 0.95)
+    half = np.array([0.25, 0.5, 0.25]) if rows == 2 else np.full(3, 1 / 3)
+    labels = counts + Z**2 * (sizes / sizes.sum())[:, None] * half
+    slope, n = metric.gradient(of.table), labels.sum()
+    mean = (labels * slope).sum() / n
+    drawn, total = counts.sum(), sizes.sum()
+    variance = total**2 * (1 - drawn / total) * (labels * (slope - mean) ** 2).sum() / n / n
+    centre = (value * drawn + Z**2 / 2) / (drawn + Z**2)
+    if metric.about.proportion is None:
+        assert (low, high) == pytest.approx(wilson(value, centre * (1 - centre) / variance, Z))
+    else:
+        assert low < value < high
+    assert note == ""
+
+
+def test_one_point_of_a_class_is_a_class_to_calibrate_by():
+    """A predicted class with a single point and no label: rows are not calibrated; without the class they are."""
+    counts = np.array([[5.0, 1, 0], [1, 5, 0], [0, 0, 0]])
+    assert not RandomSample(counts, np.zeros((3, 3)), np.array([40.0, 30, 1]), True).stratified
+    assert RandomSample(counts, np.zeros((3, 3)), np.array([40.0, 30, 0]), True).stratified
+
+
+def test_a_class_of_which_every_point_was_volunteered_is_exact():
+    exact = np.zeros((3, 3))
+    exact[2] = 1, 0, 3
+    sample_ = RandomSample(np.diag([5.0, 5, 0]), exact, np.array([40.0, 30, 0]))
+    value, low, high, _ = interval_of_sample(metric_set(["precision[2]"], NAMES)[0], sample_, 0.95)
+    assert value == low == high == 0.75
+
+
 # ---------------------------------------------------------------- sequences of draws
 
 
@@ -308,6 +349,26 @@ def test_drawn_and_volunteered_labels_are_counted_apart_inside_a_slice():
     told = [pool.predictions[row] == truth[row] for row in extra]
     assert whole.value == pytest.approx((np.mean(right) * 55 + sum(told)) / 60)
     assert whole.interval == "fixed-n" and whole.low < whole.value < whole.high
+
+
+def test_the_gap_between_three_groups_is_that_of_three_pairs_at_a_third_of_the_error():
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 600)
+    site = rng.choice(["a", "b", "c"], 600)
+    predictions = np.where(rng.random(600) < np.where(site == "a", 0.6, 0.9), truth, 1 - truth)
+    pool = altmas.Pool(None, predictions, classes=[0, 1], slices={"site": site})
+    pairs = [f"accuracy@site={one} - accuracy@site={other}" for one, other in ("ab", "ac", "bc")]
+    groups = [f"accuracy@site={one}" for one in "abc"]
+    task = Task(pool, metric_set(["gap[accuracy,site]", *pairs, *groups], pool))
+    history = sampled(task, truth, 240, Tradition())
+    found = Tradition().estimate(task, history)
+    together = Tradition().estimate(replace(task, confidence=1 - 0.05 / 3), history)[1:4]
+    gap = found[0]
+    values = [one.value for one in found[4:]]
+    assert gap.value == pytest.approx(max(values) - min(values)) and gap.confidence == 0.95
+    assert gap.low == pytest.approx(max(max(one.low, -one.high, 0) for one in together))
+    assert gap.high == pytest.approx(max(max(abs(one.low), abs(one.high)) for one in together))
+    assert 0 < gap.low < gap.value < gap.high
 
 
 # ---------------------------------------------------------------- by simulation

@@ -7,12 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score, f1_score, fbeta_score, hamming_loss, precision_score
+from sklearn.metrics import (
+    accuracy_score,
+    cohen_kappa_score,
+    f1_score,
+    fbeta_score,
+    hamming_loss,
+    matthews_corrcoef,
+    precision_score,
+)
 
 from altmas.errors import MetricError
 from altmas.metrics import metric_set, table_of
 from altmas.metrics.callables import from_callable, name_of, takes_weights, whole_counts
 from altmas.pool import Pool
+from altmas.session import Session
 from altmas.session.plan import Plan
 
 CLASSES = ("cat", "dog", "eel")
@@ -161,3 +170,32 @@ def test_two_functions_cannot_have_one_name():
         metric_set([lambda y_true, y_pred: 0.0, lambda y_true, y_pred: 1.0], POOL)
     with pytest.raises(MetricError, match="two different metrics are called 'accuracy'"):
         metric_set(["accuracy", ("accuracy", share_of_agreement)], POOL)
+
+
+def test_bounds_are_declared_or_known_of_scikit_learn():
+    def halves(y_true, y_pred):
+        return 0.5
+
+    def bounds(function):
+        return metric_set([function], POOL)[0].bounds
+
+    assert bounds(halves) == (-np.inf, np.inf)
+    halves.bounds = (0, 2)
+    assert bounds(halves) == (0.0, 2.0)
+    assert bounds(partial(f1_score, average="macro")) == bounds(accuracy_score) == (0.0, 1.0)
+    assert bounds(matthews_corrcoef) == (-1.0, 1.0)
+    assert bounds(partial(accuracy_score, normalize=False)) == (-np.inf, np.inf)
+    for wrong in ((1, 0), 3, ("a", "b"), (0, float("nan"))):
+        halves.bounds = wrong
+        with pytest.raises(MetricError, match="declares bounds .*; expected two numbers, the smaller first"):
+            metric_set([halves], POOL)
+
+
+@pytest.mark.parametrize("method", ["tradition", "assured"])
+def test_an_interval_stays_inside_known_bounds(method):
+    pool, right = Pool(None, np.arange(90) % 3), np.arange(90) % 3
+    session = Session.create(None, pool, metrics=[partial(f1_score, average="macro")], method=method)
+    for query in session.ask(30):
+        session.tell(query.id, int(right[query.index]))
+    answer = session.estimate()[0]
+    assert 0 <= answer.low <= answer.value <= answer.high <= 1

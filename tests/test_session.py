@@ -502,3 +502,14 @@ def test_all_events_can_be_exported_as_json_lines(path, tmp_path):
         assert len(draw["arrays"]["probabilities"]) == 3
         with pytest.raises(FileError, match="cannot be written"):
             session.export_events(tmp_path)
+
+
+def test_without_a_seed_one_is_drawn_stored_and_kept(tmp_path):
+    options = {"metrics": ["accuracy"], "method": "tradition", "seed": None}
+    path = tmp_path / "drawn.altmas"
+    with create(path, **options) as session:
+        seed = session.plan.seed
+    with create(path, exist_ok=True, **options) as again:
+        assert again.plan.seed == again.task.seed == seed
+    others = {create(None, **options).plan.seed for _ in range(5)}
+    assert len(others | {seed}) == 6

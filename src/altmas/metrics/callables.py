@@ -26,7 +26,8 @@ def from_callable(function: Callable[..., float], classes: Sequence[str | int], 
     A function that takes `sample_weight` gets the cells of the table as weighted rows; any other gets each cell
     repeated, which is exact for counts (fractions are rounded to shares of 10,000 rows). What the function cannot
     say about a table without some class (it raises ValueError or divides by zero) is undefined, nan.
-    Its bounds are unknown, so (-inf, inf).
+    Its bounds are those it declares (`function.bounds = (0, 1)`) or that a score of scikit-learn is known to have;
+    otherwise (-inf, inf).
     """
     label = name or name_of(function)
     value = _weighted(function, classes) if takes_weights(function) else _repeated(function, classes)
@@ -41,7 +42,44 @@ def from_callable(function: Callable[..., float], classes: Sequence[str | int], 
     def gradient(table: Array) -> Array:
         return _differences(value, np.maximum(np.asarray(table, np.float64), 0.0), takes_weights(function))
 
-    return Metric(label, of_table, gradient, bounds=(-np.inf, np.inf), kind="callable")
+    return Metric(label, of_table, gradient, bounds=_bounds_of(function, label), kind="callable")
+
+
+BETWEEN_0_AND_1 = (
+    "accuracy_score",
+    "balanced_accuracy_score",
+    "f1_score",
+    "fbeta_score",
+    "hamming_loss",
+    "jaccard_score",
+    "precision_score",
+    "recall_score",
+    "zero_one_loss",
+)
+BETWEEN_MINUS_1_AND_1 = ("cohen_kappa_score", "matthews_corrcoef")
+"""Scores of scikit-learn with known bounds."""
+
+
+def _bounds_of(function: Callable[..., float], label: str) -> tuple[float, float]:
+    """Smallest and largest value of a function: declared, or known of a scikit-learn score in its usual form."""
+    declared = getattr(function, "bounds", None)
+    if declared is not None:
+        try:
+            low, high = (float(end) for end in declared)
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not low < high:
+            raise MetricError(f"metric {label!r} declares bounds {declared!r}; expected two numbers, the smaller first")
+        return low, high
+    whole = function.func if isinstance(function, functools.partial) else function
+    if not str(getattr(whole, "__module__", "")).startswith("sklearn."):
+        return -np.inf, np.inf
+    options = function.keywords if isinstance(function, functools.partial) else {}
+    if options.get("normalize") is False or options.get("adjusted") is True:  # counts, or shifted below 0
+        return -np.inf, np.inf
+    name = getattr(whole, "__name__", "")
+    known = {name: (0.0, 1.0) for name in BETWEEN_0_AND_1} | {name: (-1.0, 1.0) for name in BETWEEN_MINUS_1_AND_1}
+    return known.get(name, (-np.inf, np.inf))
 
 
 def name_of(function: Callable[..., float]) -> str:

@@ -6,6 +6,7 @@ opening, or the file has to be trusted.
 
 import json
 import math
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
@@ -61,13 +62,13 @@ class Plan:
         targets: Mapping[str, float] | None = None,
         thresholds: Mapping[str, float] | None = None,
         confidence: float = DEFAULT_CONFIDENCE,
-        seed: int = 0,
+        seed: int | None = 0,
         double_share: float = 0.0,
         guarantee: bool = False,
         instructions: str = "",
         definitions: Mapping[str, str] | None = None,
     ) -> Self:
-        """The plan for this pool; PlanError, MetricError or MethodError if it cannot be carried out."""
+        """The plan for this pool; seed=None draws one. PlanError, MetricError or MethodError if it is impossible."""
         wanted = _metric_tuple(metrics)
         asked = metric_set(wanted, pool)
         known = {metric.name: metric for metric in asked}
@@ -80,7 +81,7 @@ class Plan:
             targets=_per_metric("target", targets or {}, known, pool),
             thresholds=_per_metric("threshold", thresholds or {}, known, pool),
             confidence=_share("confidence", confidence, ends=False),
-            seed=_whole("seed", seed),
+            seed=secrets.randbits(31) if seed is None else _whole("seed", seed),
             double_share=_share("double_share", double_share, ends=True),
             guarantee=_provable(bool(guarantee), chosen, asked, pool),
             instructions=str(instructions),

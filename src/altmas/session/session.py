@@ -9,7 +9,7 @@ import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -93,7 +93,7 @@ class Session:
         targets: Mapping[str, float] | None = None,
         thresholds: Mapping[str, float] | None = None,
         confidence: float = DEFAULT_CONFIDENCE,
-        seed: int = 0,
+        seed: int | None = 0,
         exist_ok: bool = False,
         double_share: float = 0.0,
         guarantee: bool = False,
@@ -102,7 +102,8 @@ class Session:
     ) -> Self:
         """A new session in a file, or in memory for None; with exist_ok the one that is there if it has this plan.
 
-        The settings are those of `Plan`. Raises SessionExists, PlanError, MetricError, MethodError, PoolMismatch.
+        The settings are those of `Plan`; seed=None draws a seed, which is stored.
+        Raises SessionExists, PlanError, MetricError, MethodError, PoolMismatch.
         """
         plan = Plan.of(
             pool,
@@ -120,7 +121,7 @@ class Session:
         )
         file = None if path is None else Path(path)
         if exist_ok and file is not None and file.exists():
-            return cls._reopened(file, plan, pool)
+            return cls._reopened(file, plan, pool, any_seed=seed is None)
         archived = file is not None and pool.source is None and archivable(pool)
         origin = about(pool, archived, file)
         first = Entry("created", body={"plan": plan.to_json(), "pool": origin, "versions": _versions()})
@@ -164,9 +165,10 @@ class Session:
             ) from cause
 
     @classmethod
-    def _reopened(cls, path: Path, plan: Plan, pool: Pool) -> Self:
+    def _reopened(cls, path: Path, plan: Plan, pool: Pool, any_seed: bool) -> Self:
         functions = [metric for metric in plan.metrics if not isinstance(metric, str)]
         session = cls.open(path, pool, metrics=functions, method=plan.method)
+        plan = replace(plan, seed=session.plan.seed) if any_seed else plan
         different = plan.differences(next(session.events())["body"]["plan"])
         if different:
             session.close()

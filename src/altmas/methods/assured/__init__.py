@@ -11,7 +11,7 @@ import numpy as np
 from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
 from altmas.errors import MethodError
-from altmas.estimates import Estimate, Estimates
+from altmas.estimates import LEAST_DRAWN, Estimate, Estimates
 from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.intervals import (
@@ -226,7 +226,9 @@ class Assured(Method):
             value, note = found.value, "every point is labelled: exact"
             return Estimate(metric.name, value, value, value, *told, float(found.labels), kind, note)
         if math.isnan(found.value) or found.drawn == 0:
-            return Estimate(metric.name, math.nan, math.nan, math.nan, *told, note=_insufficient(metric, found))
+            return Estimate(
+                metric.name, math.nan, math.nan, math.nan, *told, note=_insufficient(metric, found, len(task.pool))
+            )
         value = min(metric.bounds[1], max(metric.bounds[0], found.value))
         if metric.kind in MACRO and found.labels < found.classes:
             note = f"no interval: fewer labels ({found.labels}) than classes ({found.classes}) to average over"
@@ -298,10 +300,16 @@ def _undefined(metric: Metric, task: Task, history: History) -> Estimate:
     return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
 
 
-def _insufficient(metric: Metric, found: Linearised) -> str:
+def _insufficient(metric: Metric, found: Linearised, points: int) -> str:
+    """Why there is no estimate, and how many labels it would take."""
     if found.drawn:
         return f"undefined: no label so far tells about {metric.name}"
-    return f"insufficient: no drawn label among these {found.size:,} points"
+    share = found.size / max(points, 1)
+    more = math.ceil(LEAST_DRAWN / share)
+    return (
+        f"insufficient: no drawn label among these {found.size:,} points; about {more:,} labels of the pool, "
+        f"or {min(LEAST_DRAWN, found.size)} among them, would do"
+    )
 
 
 def _skip_note(metric: Metric, found: Linearised) -> str:

@@ -183,3 +183,13 @@ def test_a_proof_decides_where_there_is_one_and_the_interval_elsewhere():
         assert other.answer == "shown" and not other.proven
         close = judge(made, Claim.parse("accuracy >= 0.97"))
         assert close.answer == "undecided" and close.proven
+
+
+def test_guarantee_refuses_to_decide_by_an_interval():
+    session = altmas.Session.create(None, altmas.Pool(None, [0, 1] * 60), metrics=["accuracy"], method="tradition")
+    for query in session.ask(60):
+        session.tell(query.id, query.index % 2)
+    assert judge(session, Claim("accuracy", ">=", 0.5), guarantee=True).proven
+    assert judge(session, Claim("mcc", ">=", 0.5)).answer == "shown"
+    with pytest.raises(PlanError, match="claim about 'mcc': no guarantee is offered for it under method tradition"):
+        judge(session, Claim("mcc", ">=", 0.5), guarantee=True)

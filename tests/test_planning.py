@@ -75,3 +75,36 @@ def test_labels_for_a_target_lie_between_the_budgets():
 def test_what_cannot_be_planned_is_said(options, sentence):
     with pytest.raises(PlanError, match=sentence):
         plan_widths(world()[0], **options)
+
+
+# ---------------------------------------------------------------- labels to a decision
+
+
+def test_labels_to_a_decision_for_both_kinds():
+    pool, _ = world()
+    plan = plan_widths(
+        pool,
+        metrics=["accuracy", "macro_f1"],
+        methods=["tradition"],
+        budgets=[100, 400],
+        accuracy=0.9,
+        thresholds={"accuracy": 0.8, "macro_f1": 0.5},
+        worlds=5,
+    )
+    found = {(one.metric, one.kind): one for one in plan.decisions}
+    assert set(found) == {("accuracy", "interval"), ("accuracy", "proof"), ("macro_f1", "interval")}  # no proof for it
+    by_interval, by_proof = found["accuracy", "interval"], found["accuracy", "proof"]
+    assert 20 <= by_interval.labels <= by_proof.labels <= 400 and by_interval.decided == by_proof.decided == 1
+    assert {one.labels for one in plan.widths} == {100, 400}
+
+
+def test_what_the_budget_cannot_settle_is_said():
+    pool, _ = world()
+    options = {"methods": ["tradition"], "budgets": [40], "accuracy": 0.9, "worlds": 3}
+    for one in plan_widths(pool, thresholds={"accuracy": 0.9}, **options).decisions:
+        assert math.isnan(one.labels) and one.decided < 0.5
+    with pytest.raises(PlanError, match=r"threshold for 'recall\[0\]', which is no metric of the plan"):
+        plan_widths(pool, thresholds={"recall[0]": 0.9}, **options)
+    with pytest.raises(PlanError, match=r"threshold accuracy=90 is no value that it can take; expected 0 to 1"):
+        plan_widths(pool, thresholds={"accuracy": 90}, **options)
+    assert plan_widths(pool, **options).decisions == ()

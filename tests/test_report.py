@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from statistics import NormalDist
 
@@ -506,3 +507,13 @@ def test_no_relabelling_of_that_share_is_worse_than_the_worst(name):
 def test_label_counts_are_few_and_end_now():
     assert label_counts(0) == [] and label_counts(3) == [3]
     assert label_counts(1000)[-1] == 1000 and len(label_counts(1000)) == 8
+
+
+def test_the_price_of_a_guarantee_is_said():
+    session = Session.create(None, Pool(None, [0, 1] * 100), metrics=["accuracy"], guarantee=True)
+    for query in session.ask(40):
+        session.tell(query.id, (query.index + (query.index % 7 == 0)) % 2)
+    words = " ".join(one["words"] for one in content.content_of(session)["assumptions"])
+    own = session.method.estimate(replace(session.task, guarantee=False), session.history)["accuracy"]
+    assert session.estimate()["accuracy"].half_width > own.half_width
+    assert f"times the \u00b1{own.half_width:.3f} of the interval for one look" in words

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
-from altmas.guaranteed import guaranteed_decision
+from altmas.guaranteed import guaranteed_decision, offers_guarantee
 from altmas.metrics import metric_set
 
 if TYPE_CHECKING:
@@ -110,11 +110,20 @@ class Verdict:
         }
 
 
-def judge(session: "Session", claim: Claim) -> Verdict:
-    """Whether the labels of a session show or refute a claim about any metric of its pool."""
+def judge(session: "Session", claim: Claim, *, guarantee: bool = False) -> Verdict:
+    """Whether the labels of a session show or refute a claim about any metric of its pool.
+
+    guarantee  refuse (PlanError) where no test with a finite-sample proof can decide
+    """
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
         raise PlanError(f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
+    if guarantee and not offers_guarantee(session.method, metric, len(session.pool.classes)):
+        raise PlanError(
+            f"claim about {claim.metric!r}: no guarantee is offered for it under method {session.method.name}; a proof "
+            "needs a ratio of sums (accuracy, precision, recall, ...) and method assured or tradition; leave it out to "
+            "decide by the interval"
+        )
     low, high = metric.bounds
     if not low <= claim.value <= high:
         hint = f"; did you mean {claim.value / 100:g}, or {claim.value:g}%?" if 1 < claim.value <= 100 else ""

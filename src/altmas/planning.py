@@ -7,19 +7,22 @@ imagination without them, counting as s = 4 labels of each predicted class.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from altmas.errors import PlanError
+from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.guaranteed import guaranteed_decision, offers_guarantee
 from altmas.history import History
 from altmas.methods import DEFAULT_METHOD, Method, check, method_named
-from altmas.metrics import MetricLike, metric_set, table_of
+from altmas.metrics import Metric, MetricLike, metric_set, table_of
 from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.simulate import label_until
+from altmas.suggest import listing
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
 
 ASSUMED_ACCURACY = 0.8
@@ -39,11 +42,29 @@ class PlannedWidth:
 
 
 @dataclass(frozen=True)
+class PlannedDecision:
+    """About how many labels settle on which side of a threshold a metric lies.
+
+    kind     "interval": the interval for many looks lies on one side; "proof": the test with a finite-sample proof
+    labels   median over the imagined worlds; nan if it stays open in at least half of them
+    decided  share of the worlds in which it is settled within the largest budget
+    """
+
+    method: str
+    metric: str
+    threshold: float
+    kind: str
+    labels: float
+    decided: float
+
+
+@dataclass(frozen=True)
 class WidthPlan:
-    """Expected half-widths, and in words what they assume."""
+    """Expected half-widths and labels to decisions, and in words what they assume."""
 
     widths: tuple[PlannedWidth, ...]
     assumption: str
+    decisions: tuple[PlannedDecision, ...] = ()
 
     def labels_for(self, metric: str, half_width: float, method: str) -> float:
         """About how many labels a half-width needs, between the budgets looked at; nan if more than the largest."""
@@ -72,29 +93,81 @@ def plan_widths(
     seed: int = 0,
     worlds: int = 5,
     history: History | None = None,
+    thresholds: Mapping[str, float] | None = None,
     progress: bool = False,
 ) -> WidthPlan:
     """The expected half-widths of each metric at each budget, for each method that gives intervals.
 
-    accuracy  assumed instead of what the scores say (default 0.8 where there are none)
-    history   labels that exist already; they are kept, and what they say replaces most of the assumption
+    accuracy    assumed instead of what the scores say (default 0.8 where there are none)
+    history     labels that exist already; they are kept, and what they say replaces most of the assumption
+    thresholds  {metric: value}: also the labels after which it is settled on which side the metric lies; intervals are
+                then those for many looks
     """
-    task = Task(pool, metric_set(metrics, pool), confidence, seed)
+    task = Task(pool, metric_set(metrics, pool), confidence, seed, stopping=bool(thresholds))
+    sides = _thresholds(thresholds or {}, task)
     chosen = [_with_interval(method, pool) for method in methods]
     steps, begun = _steps(budgets, len(pool)), history or History(len(pool))
     chances, assumption = imagination(pool, accuracy, begun)
     batch = max(1, steps[-1] // BATCHES)
+    task = replace(task, budget=steps[-1] if sides else None)
     found: dict[tuple[str, str, int], list[float]] = {}
+    settled: dict[tuple[str, str, float, str], list[float]] = {}
     with progress_bar("planning", worlds * len(chosen), shown=progress) as bar:
         for world in range(worlds):
             truth = imagined(chances, begun, np.random.default_rng([seed, world]))
             for method in chosen:
                 now = replace(task, seed=int(np.random.default_rng([seed, world, 1]).integers(2**31)))
-                for labels, one in _path(method, now, begun, truth, steps, batch):
-                    found.setdefault((method.name, one[0], labels), []).append(one[1])
+                ends: dict[tuple[str, float, str], float] = {}
+                for labels, reached in _path(method, now, begun, truth, steps, batch, every_batch=bool(sides)):
+                    estimates = method.estimate(now, reached)
+                    for one in estimates if labels in steps else ():
+                        found.setdefault((method.name, one.metric, labels), []).append(one.half_width)
+                    for metric, value in sides:
+                        for kind in _settled_by(method, now, reached, estimates[metric.name], metric, value):
+                            ends.setdefault((metric.name, value, kind), float(labels))
+                for metric, value in sides:
+                    for kind in ("interval", "proof"):
+                        labels_needed = ends.get((metric.name, value, kind), math.inf)
+                        settled.setdefault((method.name, metric.name, value, kind), []).append(labels_needed)
                 bar.advance(1)
     widths = (PlannedWidth(*key, _mean(values)) for key, values in found.items())
-    return WidthPlan(tuple(widths), assumption)
+    offered = {method.name: method for method in chosen}
+    decisions = (
+        PlannedDecision(*key, _median(values), sum(map(math.isfinite, values)) / len(values))
+        for key, values in settled.items()
+        if key[3] == "interval" or _has_proof(offered[key[0]], key[1], task)
+    )
+    return WidthPlan(tuple(widths), assumption, tuple(decisions))
+
+
+def _thresholds(given: Mapping[str, float], task: Task) -> list[tuple[Metric, float]]:
+    """Metrics of the task with the value that they are compared with; PlanError if one is not among them."""
+    known = {metric.name: metric for metric in task.metrics}
+    for name, value in given.items():
+        if name not in known:
+            raise PlanError(f"threshold for {name!r}, which is no metric of the plan; metrics are {listing(known)}")
+        low, high = known[name].bounds
+        if not low <= value <= high:
+            raise PlanError(f"threshold {name}={value:g} is no value that it can take; expected {low:g} to {high:g}")
+    return [(known[name], value) for name, value in given.items()]
+
+
+def _settled_by(
+    method: Method, task: Task, history: History, estimate: Estimate, metric: Metric, value: float
+) -> Iterator[str]:
+    """Which kinds of decision are made with these labels; none below the least number of drawn labels."""
+    if history.drawn_labels < LEAST_DRAWN:
+        return
+    if estimate.low > value or estimate.high < value:
+        yield "interval"
+    proof = guaranteed_decision(method, task, history, metric, value)
+    if proof is not None and proof.answer != "undecided":
+        yield "proof"
+
+
+def _has_proof(method: Method, name: str, task: Task) -> bool:
+    (metric,) = (metric for metric in task.metrics if metric.name == name)
+    return offers_guarantee(method, metric, len(task.pool.classes))
 
 
 def imagination(pool: Pool, accuracy: float | None, history: History) -> tuple[NDArray[np.float64], str]:
@@ -128,16 +201,22 @@ def imagined(chances: NDArray[np.float64], history: History, rng: np.random.Gene
 
 
 def _path(
-    method: Method, task: Task, history: History, truth: NDArray[np.int64], steps: list[int], batch: int
-) -> Iterable[tuple[int, tuple[str, float]]]:
-    """(labels, (metric, half-width)) along one run; points that wait for a label already are labelled first."""
+    method: Method,
+    task: Task,
+    history: History,
+    truth: NDArray[np.int64],
+    steps: list[int],
+    batch: int,
+    every_batch: bool,
+) -> Iterator[tuple[int, History]]:
+    """(labels, the log with so many) along one run; points that wait for a label already are labelled first."""
     waiting = {int(row): int(truth[row]) for row in history.outstanding}
     history = replace(history, labels={**history.labels, **waiting})
-    for labels in steps:
+    looks = {*steps, *range(batch, steps[-1], batch)} if every_batch else set(steps)
+    for labels in sorted(looks):
         history = label_until(method, task, history, labels, batch, truth.__getitem__)
         if len(history.labels) <= labels:
-            for one in method.estimate(task, history):
-                yield labels, (one.metric, one.half_width)
+            yield labels, history
 
 
 def _with_interval(wanted: str | Method, pool: Pool) -> Method:
@@ -159,3 +238,9 @@ def _mean(values: list[float]) -> float:
     """The mean where the width is defined in most worlds, else nan."""
     defined = [value for value in values if math.isfinite(value)]
     return float(sum(defined) / len(defined)) if 2 * len(defined) > len(values) else math.nan
+
+
+def _median(values: list[float]) -> float:
+    """The median of numbers of labels; nan where half of them or more never come."""
+    middle = sorted(values)[len(values) // 2]
+    return middle if math.isfinite(middle) else math.nan

@@ -18,6 +18,10 @@ def check(
     claim: Annotated[
         str, typer.Argument(metavar="CLAIM", help="A metric, >= > <= or <, a number.", show_default=False)
     ],
+    guarantee: Annotated[
+        bool,
+        typer.Option("--guarantee", help="Refuse to decide by an interval where no finite-sample proof is offered."),
+    ] = False,
     json: opt.Json = False,
 ) -> None:
     """Whether the labels show a claim, for pipelines: exit 0 shown, 1 refuted, 3 undecided, 2 usage.
@@ -27,7 +31,7 @@ def check(
     most (1 - confidence). Elsewhere the interval decides, and a note says so.
     """
     with opt.opened(session) as one, show.working("estimating"):
-        verdict = judge(one, Claim.parse(claim))
+        verdict = judge(one, Claim.parse(claim), guarantee=guarantee)
     if json:
         show.as_json(verdict.to_dict())
     else:

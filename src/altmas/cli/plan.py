@@ -7,10 +7,10 @@ import typer
 
 from altmas.cli import options as opt
 from altmas.cli import show
-from altmas.cli.app import START, command
+from altmas.cli.app import START, command, literal
 from altmas.errors import PlanError
 from altmas.methods import DEFAULT_METHOD, method_named
-from altmas.planning import WidthPlan, plan_widths
+from altmas.planning import PlannedDecision, WidthPlan, plan_widths
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 
 
@@ -19,6 +19,7 @@ from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
     START,
     'altmas plan --data preds.csv --prediction vendor_label --metric "recall[pneumonia]" --budget 100 --budget 300',
     'altmas plan --data preds.csv --prediction vendor_label --accuracy 0.9 --target "accuracy=0.03"',
+    'altmas plan --data preds.csv --prediction vendor_label --accuracy 0.9 --threshold "accuracy=0.85"',
     "altmas plan xray.altmas",
 )
 def plan(
@@ -39,6 +40,17 @@ def plan(
         typer.Option("--budget", "-b", help="Numbers of labels to look at; repeatable.", rich_help_panel=opt.AIM),
     ] = None,
     targets: opt.Targets = None,
+    thresholds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--threshold",
+            metavar="NAME=NUMBER",
+            help=literal(
+                'Also the labels that settle on which side of it a metric lies, as "accuracy=0.9"; repeatable.'
+            ),
+            rich_help_panel=opt.AIM,
+        ),
+    ] = None,
     accuracy: Annotated[
         float | None,
         typer.Option("--accuracy", help="What to assume of the model; by default what its scores say, else 0.8."),
@@ -54,9 +66,11 @@ def plan(
     """
     wanted: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
     history, chosen, asked = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
+    sides = opt.numbers("--threshold", thresholds)
     if session is not None:
         with opt.opened(session) as one:
             pool, history, asked = one.pool, one.history, asked or dict(one.plan.targets)
+            sides = sides or dict(one.plan.thresholds)
             chosen = chosen if method else one.method
             wanted = {"confidence": one.plan.confidence, "seed": one.plan.seed, "metrics": metrics or one.plan.metrics}
             budgets = budgets or _ahead(len(history.labels), one.plan.budget or len(pool))
@@ -73,6 +87,7 @@ def plan(
         accuracy=accuracy,
         history=history,
         worlds=worlds,
+        thresholds=sides,
         progress=not show.quiet(),
         **wanted,
     )
@@ -94,7 +109,8 @@ def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
     if json:
         plain = [vars(one) for one in found.widths]
         reach = [{"metric": a, "half_width": b, "method": c, "labels": d} for a, b, c, d in needs]
-        show.as_json({"assumption": found.assumption, "widths": plain, "targets": reach})
+        decisions = [vars(one) for one in found.decisions]
+        show.as_json({"assumption": found.assumption, "widths": plain, "targets": reach, "decisions": decisions})
         return
     width_of = {(one.metric, one.labels, one.method): one.half_width for one in found.widths}
     columns = ["metric", "labels", *(f"± {name}" for name in methods)]
@@ -107,4 +123,16 @@ def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
     for metric, width, method, labels in needs:
         about = "more than the largest budget looked at" if labels != labels else f"about {round(labels)} labels"
         show.say(f"±{width:g} for {metric} by {method}: {about}")
+    for decision in found.decisions:
+        show.say(_decision(decision))
     show.paragraph(found.assumption[0].upper() + found.assumption[1:] + ".")
+
+
+def _decision(planned: "PlannedDecision") -> str:
+    """One line: how many labels settle a threshold."""
+    how = "with a proof that holds at every look" if planned.kind == "proof" else "by the interval for many looks"
+    if planned.labels != planned.labels:
+        about = f"open with the largest budget in {1 - planned.decided:.0%} of the imagined worlds"
+    else:
+        about = f"about {round(planned.labels)} labels (settled in {planned.decided:.0%} of the imagined worlds)"
+    return f"{planned.metric} above or below {planned.threshold:g} by {planned.method}, {how}: {about}"

@@ -13,6 +13,8 @@ FOLDER = Path(__file__).parent / "data" / "sessions-0.1"
 FILES = sorted(path.stem for path in FOLDER.glob("*.altmas"))
 SAME_ESTIMATES = ("tradition", "altmas", "callables")
 """Files whose method estimates as it did then; `assured` may learn to do better from the same labels."""
+WIDER = ("tradition", "callables")
+"""Files of a random sample: its intervals reach farther than Wilson's where errors are rare (B4)."""
 
 
 def opened(name: str, tmp_path: Path) -> altmas.Session:
@@ -49,8 +51,12 @@ def test_an_earlier_file_gives_the_same_estimates(name, tmp_path):
     with opened(name, tmp_path) as session:
         now = session.estimate().to_dict()["estimates"]
     for one, earlier in zip(now, then, strict=True):
-        for key in ("value", "low", "high"):
-            assert one[key] == pytest.approx(earlier[key], abs=1e-6, nan_ok=True) or one[key] is earlier[key] is None
+        for key, wider in (("value", 0.0), ("low", -0.05), ("high", 0.05)):
+            if one[key] is earlier[key] is None:
+                continue
+            apart = one[key] - earlier[key]
+            allowed = sorted((0.0, wider if name in WIDER else 0.0))
+            assert allowed[0] - 1e-6 <= apart <= allowed[1] + 1e-6, (one["metric"], key)
 
 
 def test_an_earlier_session_goes_on(tmp_path):

@@ -8,7 +8,7 @@ from scipy.stats import hypergeom
 
 import altmas
 from altmas.history import Batch, History
-from altmas.intervals import normal_quantile, student_quantile, wilson
+from altmas.intervals import normal_quantile, share_interval, student_quantile, wilson
 from altmas.methods import Task, Tradition
 from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import metric_set, truth_values
@@ -186,35 +186,36 @@ def _with_half_a_point(interval, size):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_proportions_have_wilsons_interval_with_the_finite_pool_factor(exact):
+def test_proportions_have_the_interval_of_a_share_with_the_finite_pool_factor(exact):
     """Trials among 24 drawn of 80 (B2), half a point at each end; what was volunteered is added exactly."""
     top, bottom = (EXACT.trace(), EXACT.sum()) if exact else (0, 0)
-    low, high = _with_half_a_point(wilson(19 / 24, 24 / (1 - 24 / 80), Z), 80)
+    low, high = _with_half_a_point(share_interval(19 / 24, 24 / (1 - 24 / 80), Z), 80)
     expected = [(top + 80 * share) / (bottom + 80) for share in (19 / 24, low, high)]
     assert found("accuracy", sample(exact)) == pytest.approx(expected)
     # precision: how many are called 1 is known, 9 of 30 were drawn
     top, bottom = (EXACT[1, 1], EXACT[1].sum()) if exact else (0, 0)
-    low, high = _with_half_a_point(wilson(6 / 9, 9 / (1 - 9 / 30), Z), 30)
+    low, high = _with_half_a_point(share_interval(6 / 9, 9 / (1 - 9 / 30), Z), 30)
     expected = [(top + 30 * share) / (bottom + 30) for share in (6 / 9, low, high)]
     assert found("precision[1]", sample(exact)) == pytest.approx(expected)
     # recall: how many are a 1 is not known, but estimated from 8 of them among 24
     top, bottom = (EXACT[1, 1], EXACT[:, 1].sum()) if exact else (0, 0)
     size = 8 * 80 / 24
-    low, high = _with_half_a_point(wilson(6 / 8, 8 / (1 - 24 / 80), Z), size)
+    low, high = _with_half_a_point(share_interval(6 / 8, 8 / (1 - 24 / 80), Z), size)
     expected = [(top + size * share) / (bottom + size) for share in (6 / 8, low, high)]
     assert found("recall[1]", sample(exact)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", ["f1[1]", "macro_recall"])
-def test_other_shares_have_wilsons_interval_at_the_trials_of_their_variance(name):
+def test_other_metrics_have_the_interval_of_a_share_at_the_trials_of_their_variance(name):
     of = sample()
     value, low, high = found(name, of)
     centre = (value * 24 + Z**2 / 2) / (24 + Z**2)
-    assert (low, high) == pytest.approx(wilson(value, centre * (1 - centre) / slow_variance(name, of), Z), rel=1e-5)
+    trials = centre * (1 - centre) / slow_variance(name, of)
+    assert (low, high) == pytest.approx(share_interval(value, trials, Z), rel=1e-5)
     rows = sample(calibrate_rows=True)
     value, low, high = found(name, rows)
     centre = (value * 24 + Z**2 / 2) / (24 + Z**2)
-    expected = wilson(value, centre * (1 - centre) / slow_stratified_variance(name, rows), Z)
+    expected = share_interval(value, centre * (1 - centre) / slow_stratified_variance(name, rows), Z)
     assert (low, high) == pytest.approx(expected, rel=1e-5)
 
 
@@ -237,7 +238,7 @@ def test_known_row_sums_make_every_trial_worth_more():
     assert value == pytest.approx(shares.trace() / 80)
     plain, calibrated = slow_variance("accuracy", of), slow_stratified_variance("accuracy", of)
     unseen = (1 - 24 / 80) * calibrated / plain
-    assert (low, high) == pytest.approx(_with_half_a_point(wilson(value, 24 / unseen, Z), 80), rel=1e-5)
+    assert (low, high) == pytest.approx(_with_half_a_point(share_interval(value, 24 / unseen, Z), 80), rel=1e-5)
 
 
 def test_rows_are_calibrated_only_where_every_predicted_class_has_a_label():
@@ -423,5 +424,5 @@ def test_half_a_point_is_added_to_both_ends():
     task = Task(pool, metric_set(["accuracy"], pool))
     history = History(60, (Batch(np.arange(40), np.full(40, 1 / 60)),), {row: int(row < 8) for row in range(40)})
     accuracy = Tradition().estimate(task, history)["accuracy"]
-    low, high = wilson(0.8, 40 / (1 - 40 / 60), normal_quantile(0.95))
+    low, high = share_interval(0.8, 40 / (1 - 40 / 60), normal_quantile(0.95))
     assert (accuracy.low, accuracy.high) == pytest.approx((low - 0.5 / 60, high + 0.5 / 60))

@@ -1,8 +1,13 @@
-"""Intervals around an estimate."""
+"""Intervals around an estimate: one rule, `score_interval`, for all methods.
+
+A method says what its labels tell as Evidence. For a share that is the binomial distribution (Wilson's interval, never
+inside Clopper and Pearson's), also at an effective number of trials; for weighted terms it is their variance, and how
+it grows with what nobody has seen; for a metric without bounds it is the variance alone.
+"""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -13,61 +18,6 @@ from altmas.types import Array
 def normal_quantile(confidence: float) -> float:
     """z with P(|Z| <= z) = confidence."""
     return NormalDist().inv_cdf((1 + confidence) / 2)
-
-
-def wilson(p: float, n: float, z: float) -> tuple[float, float]:
-    """Wilson's interval (B2) for a share p seen in n trials; n may be effective, infinite (width 0) or 0 (no news)."""
-    if math.isinf(n):
-        return p, p
-    if n <= 0:
-        return 0.0, 1.0
-    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half))  # contains p in spite of rounding
-
-
-def effective_trials(p: float, variance: float, z: float) -> float:
-    """n at which a share has this variance, taken at the centre of its own Wilson interval.
-
-    n = c (1 - c) / variance with c = (p n + z^2/2) / (n + z^2): finite and sensible at p = 0 and p = 1 too, where
-    p (1 - p) / variance would say 0.
-    """
-    if variance <= 1e-150:  # 0, but for rounding; the square of n would not be a number any more
-        return math.inf
-    n = max(p * (1 - p) / variance, 1.0)
-    for _ in range(60):
-        centre = (p * n + z**2 / 2) / (n + z**2)
-        n = math.sqrt(n * centre * (1 - centre) / variance)  # damped: the plain iteration can swing
-    return n
-
-
-def bounded_interval(
-    value: float, variance: float, bounds: tuple[float, float], quantile: float
-) -> tuple[float, float]:
-    """Wilson's interval at the effective number of trials, stretched to the bounds; value +- q sd without bounds."""
-    low, high = bounds
-    if not (math.isfinite(low) and math.isfinite(high)):
-        half = quantile * math.sqrt(max(variance, 0.0))
-        return max(low, value - half), min(high, value + half)
-    size = high - low
-    share = min(1.0, max(0.0, (value - low) / size))
-    trials = effective_trials(share, variance / size**2, quantile)
-    from_, to = wilson(share, trials, quantile)
-    if math.isfinite(trials) and share <= 0.5:
-        from_ = min(from_, exact_lower(share, trials, quantile))
-    elif math.isfinite(trials):
-        to = max(to, 1 - exact_lower(1 - share, trials, quantile))
-    return low + size * from_, low + size * to
-
-
-def exact_lower(p: float, n: float, z: float) -> float:
-    """Clopper and Pearson's lower bound of a share p in n trials.
-
-    Wilson's is too bold where one unlikely error was met: it says 0.18/n after one in n, this one 0.025/n.
-    """
-    from scipy.special import betaincinv
-
-    return float(betaincinv(p * n, n - p * n + 1, NormalDist().cdf(-z))) if p > 0 else 0.0
 
 
 def student_quantile(confidence: float, freedom: float) -> float:
@@ -101,7 +51,7 @@ def simultaneous_quantile(terms: Array, confidence: float, rng: np.random.Genera
     return max(normal_quantile(confidence), float(np.quantile(largest, confidence)))
 
 
-# ---------------------------------------------------------------- score interval of a weighted sum
+# ---------------------------------------------------------------- the rule
 
 
 @dataclass(frozen=True)
@@ -139,22 +89,32 @@ def reach(quantile: float, variance: float, skew: float, curve: float, unseen: f
 
 
 def score_interval(
-    value: float, evidence: Callable[[float], Evidence], bounds: tuple[float, float], quantile: float
+    value: float, evidence: Evidence | Callable[[float], Evidence], bounds: tuple[float, float], quantile: float
 ) -> tuple[float, float]:
     """(low, high): the candidates that lie within their own reach of the value, inside the bounds.
+
+    evidence  at each candidate, or the same for all of them
 
     A metric of a finite pool takes steps, one for each point: half a step is added to the reach, which is the
     continuity correction. Without it intervals of small pools of which much is labelled hold too seldom.
     """
+    if isinstance(evidence, Evidence):
+        ends = (value - _reach_down(evidence, quantile), value + _reach_up(evidence, quantile))
+        return max(bounds[0], ends[0]), min(bounds[1], ends[1])
 
     def accepted(candidate: float) -> bool:
-        told = evidence(candidate)
-        lower = candidate < value
-        skew, unseen = (told.skew_low, told.unseen_low) if lower else (told.skew_high, told.unseen_high)
-        reached = reach(quantile, told.variance, skew, told.curve, unseen) + told.half_point
-        return abs(value - candidate) <= reached
+        side = _reach_down if candidate < value else _reach_up
+        return abs(value - candidate) <= side(evidence(candidate), quantile)
 
     return _edge(value, bounds[0], accepted), _edge(value, bounds[1], accepted)
+
+
+def _reach_down(told: Evidence, quantile: float) -> float:
+    return reach(quantile, told.variance, told.skew_low, told.curve, told.unseen_low) + told.half_point
+
+
+def _reach_up(told: Evidence, quantile: float) -> float:
+    return reach(quantile, told.variance, told.skew_high, told.curve, told.unseen_high) + told.half_point
 
 
 def _edge(value: float, bound: float, accepted: Callable[[float], bool], steps: int = 40) -> float:
@@ -171,6 +131,80 @@ def _edge(value: float, bound: float, accepted: Callable[[float], bool], steps: 
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if accepted(middle) else (inside, middle)
     return inside
+
+
+# ---------------------------------------------------------------- shares
+
+
+def share_evidence(share: float, trials: float, quantile: float) -> Evidence:
+    """What a share in n trials says; n may be effective, infinite (exact) or 0 (no news).
+
+    The variance of a candidate q is q (1 - q)/n, which gives Wilson's interval (B2). That one is too bold where one
+    unlikely outcome was met: after one error in n it says that errors are at least 0.18/n. The interval is never inside
+    Clopper and Pearson's on that side, which says 0.025/n.                                                  (B4)
+    """
+    if math.isinf(trials):
+        return Evidence(0.0)
+    if trials <= 0:
+        return Evidence(math.inf)
+    tilt, rare = (1 - 2 * share) / trials, min(share, 1 - share)
+    seldom = rare - exact_lower(rare, trials, quantile)
+    unseen = (seldom, 0.0) if share <= 0.5 else (0.0, seldom)
+    return Evidence(share * (1 - share) / trials, -tilt, tilt, 1 / trials, *unseen)
+
+
+def share_interval(share: float, trials: float, quantile: float, half_point: float = 0.0) -> tuple[float, float]:
+    """The interval of a share in n trials (B4)."""
+    told = replace(share_evidence(share, trials, quantile), half_point=half_point)
+    return score_interval(share, told, (0.0, 1.0), quantile)
+
+
+def wilson(p: float, n: float, z: float) -> tuple[float, float]:
+    """Wilson's interval (B2) for a share p seen in n trials: `share_interval` without Clopper and Pearson's bound."""
+    return score_interval(p, replace(share_evidence(p, n, z), unseen_low=0.0, unseen_high=0.0), (0.0, 1.0), z)
+
+
+def effective_trials(p: float, variance: float, z: float) -> float:
+    """n at which a share has this variance, taken at the centre of its own Wilson interval.
+
+    n = c (1 - c) / variance with c = (p n + z^2/2) / (n + z^2): finite and sensible at p = 0 and p = 1 too, where
+    p (1 - p) / variance would say 0.
+    """
+    if variance <= 1e-150:  # 0, but for rounding; the square of n would not be a number any more
+        return math.inf
+    n = max(p * (1 - p) / variance, 1.0)
+    for _ in range(60):
+        centre = (p * n + z**2 / 2) / (n + z**2)
+        n = math.sqrt(n * centre * (1 - centre) / variance)  # damped: the plain iteration can swing
+    return n
+
+
+def bounded_interval(
+    value: float, variance: float, bounds: tuple[float, float], quantile: float, unseen_low: float = 0.0
+) -> tuple[float, float]:
+    """The interval of a share at the effective number of trials, stretched to the bounds; value +- q sd without bounds.
+
+    unseen_low  how far below the value it reaches at least
+    """
+    low, high = bounds
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return score_interval(value, Evidence(max(variance, 0.0), unseen_low=unseen_low), bounds, quantile)
+    size = high - low
+    share = min(1.0, max(0.0, (value - low) / size))
+    told = share_evidence(share, effective_trials(share, variance / size**2, quantile), quantile)
+    told = replace(told, unseen_low=max(told.unseen_low, unseen_low / size))
+    from_, to = score_interval(share, told, (0.0, 1.0), quantile)
+    return low + size * from_, low + size * to
+
+
+def exact_lower(p: float, n: float, z: float) -> float:
+    """Clopper and Pearson's lower bound of a share p in n trials."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(p * n, n - p * n + 1, NormalDist().cdf(-z))) if p > 0 else 0.0
+
+
+# ---------------------------------------------------------------- what nobody has seen
 
 
 def missed_tail(quantile: float) -> float:

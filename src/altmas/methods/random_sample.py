@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from altmas.intervals import normal_quantile, student_quantile, wilson
+from altmas.intervals import Evidence, normal_quantile, score_interval, share_interval, student_quantile
 from altmas.metrics import Metric
 from altmas.metrics.averages import too_few_labels
 from altmas.types import Array
@@ -76,11 +76,11 @@ def _why_undefined(metric: Metric, sample: RandomSample) -> str:
     return f"undefined: no label so far tells about {metric.name}"
 
 
-# ---------------------------------------------------------------- proportions: Wilson (B2)
+# ---------------------------------------------------------------- proportions (B4)
 
 
 def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[float, float]:
-    """Wilson on the drawn trials with the finite-pool factor and half a point, joined with the volunteered ones.
+    """The interval of a share on the drawn trials with the finite-pool factor, joined with the volunteered ones.
 
     Calibrated rows make each trial worth more: by as much as the linearised variance falls.
     """
@@ -103,9 +103,8 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
             _variance(metric, sample, z, stratified=True),
         )
         unseen *= calibrated / plain if plain else 1.0
-    low, high = wilson(share, n / unseen if unseen > 0 else np.inf, z)
-    if unseen > 0:  # continuity correction: shares of a finite pool take steps of one point
-        low, high = max(0.0, low - 0.5 / size), min(1.0, high + 0.5 / size)
+    trials, half_point = (n / unseen, 0.5 / size) if unseen > 0 else (np.inf, 0.0)
+    low, high = share_interval(share, trials, z, half_point)
     top, bottom = sample.exact[successes].sum(), sample.exact[trials].sum() + size
     return (top + size * low) / bottom, (top + size * high) / bottom
 
@@ -114,15 +113,15 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
 
 
 def _linearised(metric: Metric, value: float, sample: RandomSample, confidence: float) -> tuple[float, float]:
-    """The interval by the gradient (C4): Wilson's at the number of trials that would have this variance for a metric
-    between 0 and 1, value +- t se for any other."""
+    """The interval by the gradient (C4): that of a share at the number of trials that would have this variance for a
+    metric between 0 and 1, value +- t se for any other."""
     n, z = sample.drawn, normal_quantile(confidence)
     variance = _variance(metric, sample, z, stratified=sample.stratified)
     if metric.bounds == (0.0, 1.0) and variance > 0:
         inner = (value * n + z**2 / 2) / (n + z**2)
-        return wilson(value, inner * (1 - inner) / variance, z)
-    half = student_quantile(confidence, max(n - 1, 1)) * variance**0.5
-    return max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
+        return share_interval(value, inner * (1 - inner) / variance, z)
+    quantile = student_quantile(confidence, max(n - 1, 1))
+    return score_interval(value, Evidence(variance), metric.bounds, quantile)
 
 
 def _variance(metric: Metric, sample: RandomSample, z: float, *, stratified: bool) -> float:

@@ -177,13 +177,19 @@ def _one(task: "Task", history: History, metric: Metric, solve: Solve) -> Estima
         return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
     drawn = labels - int((inside & volunteered_mask(history)).sum())
     size = int(inside.sum()) - (labels - drawn)
-    z = normal_quantile(task.confidence)
-    variance = smoothed_variance(metric, pool.predictions[inside], found, drawn, size, z)
-    quantile = student_quantile(task.confidence, min(found.worth + z**2, max(found.draws - 1, 1)))
-    low, high = bounded_interval(value, variance, metric.bounds, quantile)
+    low, high = interval_of(metric, value, pool.predictions[inside], found, drawn, size, task.confidence)
     worth = _worth(metric, found, size)
-    low, high = max(metric.bounds[0], min(low, value - found.down)), max(high, value)
     return Estimate(metric.name, value, low, high, task.confidence, labels, worth, "fixed-n", note)
+
+
+def interval_of(
+    metric: Metric, value: float, predicted: Array, found: Solution, drawn: int, size: int, confidence: float
+) -> tuple[float, float]:
+    """(low, high) around the value of a solution with `drawn` labels of `size` points."""
+    z = normal_quantile(confidence)
+    variance = smoothed_variance(metric, predicted, found, drawn, size, z)
+    quantile = student_quantile(confidence, min(found.worth + z**2, max(found.draws - 1, 1)))
+    return bounded_interval(value, variance, metric.bounds, quantile, unseen_low=found.down)
 
 
 def _why_undefined(metric: Metric, labels: int) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
+from altmas.methods.assured.design import even, expected_gain, pilot_sizes, tempered_sizes
 from altmas.methods.assured.recipe import RECIPE
 
 UNIFORM, STEEP = 0.1, 0.9 * RECIPE.variance_share
@@ -101,3 +101,9 @@ def test_the_expected_gain_is_that_of_the_variance_and_never_below_one():
     assert expected_gain(half, np.where(np.arange(100) < 50, 1.9, 0.1)) == pytest.approx(1.9 / 0.9)
     assert expected_gain(np.full(100, 1.0), np.ones(100)) == 1.0
     assert expected_gain(np.zeros(100), np.ones(100)) == RECIPE.largest_gain
+
+
+def test_a_class_that_nobody_predicts_and_a_fold_that_nobody_believes_in_change_nothing():
+    predictions = np.array([0] * 990 + [1] * 10)
+    np.testing.assert_allclose(pilot_sizes(predictions, 3, 50), pilot_sizes(predictions, 2, 50))
+    np.testing.assert_allclose(even(np.array([0.0, 0, 1, 3]), np.array([0, 0, 1, 1])), [0, 0, 0.5, 1.5])

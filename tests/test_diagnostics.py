@@ -121,6 +121,27 @@ def test_no_warning_within_three_standard_deviations():
         assert any("than the belief expected" in one for one in found.warnings) == warned
 
 
+def test_exactly_three_standard_deviations_are_no_alarm():
+    """27 of 36 right where 18 were expected, with a standard deviation of 3."""
+    pool, truth = world(n=200)
+    right = np.arange(200) < 27
+    truth = np.where(right, pool.predictions, (pool.predictions + 1) % 3)
+    found = diagnose(difference(pool, truth, np.arange(36), np.full(200, 36 / 200), np.full(200, 0.5)))
+    assert found.calibration_z == 3 and not any("than the belief expected" in one for one in found.warnings)
+
+
+@pytest.mark.parametrize("drawn", [20, 30, 49, 50, 70])
+def test_rounding_is_no_disagreement(drawn):
+    """Every label is right, so both answers are 1 up to rounding and the error of the plainer one is 0."""
+    pool, _ = world(n=200)
+    for agree in (0.7, 0.9, 0.97):
+        found = diagnose(
+            difference(pool, pool.predictions, np.arange(drawn), np.full(200, drawn / 200), np.full(200, agree))
+        )
+        assert found.random_share_error == pytest.approx(0, abs=1e-12) and found.difference == pytest.approx(1)
+        assert not any("sampling weights alone" in one for one in found.warnings)
+
+
 def test_answers_further_apart_than_chance_explains_are_pointed_out():
     """The belief is sure of labels that lie where nobody looked; weights alone say the opposite."""
     chances = np.full(200, 0.25)

@@ -8,7 +8,7 @@ import pytest
 import altmas
 from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
-from altmas.methods.assured.estimator import Difference, StageSample
+from altmas.methods.assured.estimator import Difference, Group, StageSample
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import metric_set, table_of
 from altmas.metrics.formulas import positive
@@ -313,6 +313,11 @@ def test_everything_labelled_has_no_variance_and_counts_every_point():
         assert one.value == pytest.approx(float(metric.of_table(table_of(pool.predictions, truth, 3))))
         assert one.variance == pytest.approx(0, abs=1e-12) and one.unlabelled == 0
         assert one.effective_labels() == pytest.approx(60, rel=1e-6)
+    flat = replace(
+        one, groups=[Group(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)], metric=metric_set(["accuracy"], pool)[0], spread=0.0
+    )
+    assert flat.variance == 0 and flat.effective_labels() == 60  # nothing to estimate is not nothing known
+    assert np.isnan(replace(flat, groups=[Group(0.1, 1.0, 0.1, 0.0, 0.0, 0.0)]).effective_labels())
 
 
 @SABOTAGE

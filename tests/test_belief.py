@@ -7,8 +7,9 @@ import pytest
 
 from altmas.belief import Belief
 from altmas.methods.assured.answers import answer_chances, dawid_skene, mean_scores
-from altmas.methods.assured.belief import FOLDS, belief_of, folds_of, label_surrogate, lead
+from altmas.methods.assured.belief import belief_of, folds_of, label_surrogate, lead
 from altmas.methods.assured.logistic import class_rates, combination, logistic_fit, pooled
+from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.views import describe, without_own
 from altmas.metrics import metric_set, table_of
 from altmas.metrics.influence import influence_of
@@ -108,7 +109,7 @@ def test_many_classes_without_features_share_rows():
 
     pool = altmas.Pool(None, predictions, classes=list(range(200)))
     found, _ = fitted(pool, truth, 300)
-    assert found.rivals.shape == (FOLDS * 200, 200)
+    assert found.rivals.shape == (RECIPE.folds * 200, 200)
     np.testing.assert_allclose(found.table().sum(), 3000)
 
 

@@ -6,6 +6,7 @@ import pytest
 import altmas
 from altmas.methods.assured import space, views
 from altmas.methods.assured.belief import label_surrogate
+from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.space import Neighbourhood, coordinates, median_distance, nearest, random_features
 from altmas.methods.assured.views import best_ridge, describe, left_out, softened
 
@@ -56,7 +57,7 @@ def test_smoothing_is_the_closed_form_up_to_what_is_left_out(share):
     near = Neighbourhood(points)
     inputs = np.random.default_rng(2).normal(size=(120, 4)).astype(np.float32)
     links = np.zeros((120, 120))
-    chosen = nearest(points, points, space.NEIGHBOURS, same=True)
+    chosen = nearest(points, points, RECIPE.neighbours, same=True)
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
     scale = [max(apart[i, j] for j in row) / 2 for i, row in enumerate(chosen)]
     for i, row in enumerate(chosen):

@@ -144,7 +144,8 @@ class Assured(Method):
         if len(history.labels) - len(history.volunteered) < self.pilot or not samples:
             plain = all(metric.kind in RIGHT_OR_WRONG and metric.where is None for metric in task.metrics)
             doubt = None if self.belief is not None else describe(pool).doubt
-            return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, 0 if plain else 4), 1.0
+            least = 0 if plain else RECIPE.pilot_class_labels
+            return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, least), 1.0
         estimator = _estimator(samples, task, history)
         believed, seen, rows = self._importance(task, history, estimator)
         folds = folds_of(len(pool), task.seed)
@@ -275,10 +276,10 @@ def _estimator(samples: Any, task: Task, history: History, metric: Metric | None
 
 
 def _training_weights(exposure: Array) -> Array:
-    """(n,) how much each label counts in the fits: 1/sqrt(pi), at most 5 times the mean; 1 where nobody drew it."""
+    """(n,) how much each label counts in fits: 1/sqrt(pi), at most a multiple of the mean; 1 where nobody drew it."""
     chance = np.where(exposure > 0, -np.expm1(-exposure), 1.0)
     weights = 1 / np.sqrt(np.maximum(chance, 1e-12))
-    weights = np.minimum(weights / weights.mean(), 5.0)
+    weights = np.minimum(weights / weights.mean(), RECIPE.largest_weight)
     return np.asarray(weights / weights.mean())
 
 

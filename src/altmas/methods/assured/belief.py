@@ -13,24 +13,15 @@ import numpy as np
 from altmas.belief import Belief
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.logistic import Block, class_rates, combination, logistic_answers, pooled
+from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.views import Description, without_own
 from altmas.pool import Pool
 from altmas.types import Array
 
-FOLDS = 10
-TRUST = {"scores": 20.0}
-"""How much more than any other answer the model's own scores count before labels speak."""
-CERTAIN = 1e-5
-"""No belief is closer to 0 or 1 than this."""
-UNSEEN = 1.0
-"""Errors that are taken as seen of a class of average frequency: one that has shown none may still be missed."""
-ONE_HOT_CLASSES = 30
-"""Up to this many classes each gets its own coefficient; beyond, only its share of right answers."""
 
-
-def folds_of(n_points: int, seed: int, count: int = FOLDS) -> Array:
+def folds_of(n_points: int, seed: int) -> Array:
     """(N,) the fold of each point, fixed by the seed alone."""
-    return np.asarray(np.random.default_rng([seed, 5]).permutation(n_points) % count)
+    return np.asarray(np.random.default_rng([seed, 5]).permutation(n_points) % RECIPE.folds)
 
 
 def belief_of(
@@ -56,14 +47,14 @@ def belief_of(
     answers = np.empty((len(names), len(pool)))
     for k, fit in enumerate(fits):
         answers[:, folds == k] = np.stack([fit.answers[name] for name in names])
-    prior = np.array([TRUST.get(name, 1.0) for name in names])
+    prior = np.array([RECIPE.trust_in_scores if name == "scores" else 1.0 for name in names])
     agree, shares = np.empty(len(pool)), np.zeros(len(names))
     for k in range(len(fits)):
         kept = folds[labelled] != k
         of_fold = combination(answers[:, labelled[kept]], right[kept], weights[kept], prior)
         agree[folds == k] = pooled(answers[:, folds == k], of_fold)
         shares += of_fold / len(fits)
-    agree = np.clip(agree, CERTAIN, 1 - CERTAIN)
+    agree = np.clip(agree, RECIPE.certain, 1 - RECIPE.certain)
     rivals, group = _rivals(pool, description, fits, folds, labelled, codes)
     return Belief(pool.anchor, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
 
@@ -90,16 +81,18 @@ def _fold_answers(
     also: Sequence[str],
 ) -> _Fold:
     rows, n_classes = np.flatnonzero(inside), len(pool.classes)
-    rates = class_rates(pool.anchor[train], right, weights, n_classes)
+    rates = class_rates(pool.anchor[train], right, weights, n_classes, RECIPE.class_strength)
     answers = {
         "share": np.full(len(rows), ((weights * right).sum() + 0.5) / (weights.sum() + 1)),
         "class": rates[pool.anchor[rows]],
     }
     view, by_labels = None, None
     if description.kernel is not None and len(train):
-        left_out, view = label_surrogate(description.kernel[train], codes, description.kernel[rows], n_classes)
+        inputs = description.kernel[train], codes, description.kernel[rows]
+        left_out, view = label_surrogate(*inputs, n_classes, RECIPE.label_ridge)
         leads = lead(left_out, pool.anchor[train]), lead(view, pool.anchor[rows])
-        by_labels = Block(3.0 * leads[0], 3.0 * leads[1], penalty=0.3)
+        scale = RECIPE.label_scale
+        by_labels = Block(scale * leads[0], scale * leads[1], penalty=RECIPE.label_penalty)
     for name, blocks in _candidates(pool, description, train, rows, by_labels).items():
         answers[name] = logistic_answers(blocks, right, weights)
     for name in also:
@@ -116,21 +109,22 @@ def _candidates(
     width, n_classes = description.ease.shape[1], len(pool.classes)
     if width:
         # A point that looks easier is expected to be right more often until labels say otherwise.
-        ease = Block(description.ease[train], description.ease[rows], penalty=2.0, mean=1.0 / width)
-        found["ease"] = [replace(ease, penalty=1.0)]
-        found["ease, stiff"] = [replace(ease, penalty=10.0)]
+        ease = Block(description.ease[train], description.ease[rows], penalty=RECIPE.joint_penalty, mean=1.0 / width)
+        found["ease"] = [replace(ease, penalty=RECIPE.ease_penalty)]
+        found["ease, stiff"] = [replace(ease, penalty=RECIPE.stiff_penalty)]
         both = [ease]
-        if n_classes <= ONE_HOT_CLASSES:
-            one_hot = np.eye(n_classes)
-            both.append(Block(one_hot[pool.anchor[train]], one_hot[pool.anchor[rows]], penalty=4.0))
+        if n_classes <= RECIPE.own_coefficients:
+            own = np.eye(n_classes)
+            both.append(Block(own[pool.anchor[train]], own[pool.anchor[rows]], penalty=RECIPE.class_penalty))
             found["ease + class"] = list(both)
         if description.components is not None:
-            components = Block(description.components[train], description.components[rows], penalty=20.0)
+            leading, penalty = description.components, RECIPE.component_penalty
+            components = Block(leading[train], leading[rows], penalty=penalty)
             found["ease + class + components"] = [*both, components]
         if by_labels is not None:
             found["labels + ease"] = [by_labels, ease]
     for name, odds in description.odds.items():
-        found[name] = [Block(odds[train], odds[rows], penalty=4.0, mean=1.0)]
+        found[name] = [Block(odds[train], odds[rows], penalty=RECIPE.odds_penalty, mean=1.0)]
     if by_labels is not None:
         found["labels"] = [by_labels]
     return found
@@ -197,9 +191,9 @@ def _confusions(pool: Pool, wrong: Array, codes: Array) -> Array:
     """(C, C) P(truth c | predicted a, wrong) from counted errors, drawn towards those of all classes and frequency."""
     n_classes = len(pool.classes)
     frequency = (np.bincount(pool.anchor, minlength=n_classes) + 1.0) / (len(pool) + n_classes)
-    overall = np.bincount(codes, minlength=n_classes) + max(5.0, UNSEEN * n_classes) * frequency
+    overall = np.bincount(codes, minlength=n_classes) + max(5.0, RECIPE.unseen_errors * n_classes) * frequency
     counts = np.bincount(pool.anchor[wrong] * n_classes + codes, minlength=n_classes**2).astype(np.float64)
-    table = counts.reshape(n_classes, n_classes) + 2.0 * overall / overall.sum()
+    table = counts.reshape(n_classes, n_classes) + RECIPE.confusion_strength * overall / overall.sum()
     np.fill_diagonal(table, 0.0)
     return np.asarray(table / table.sum(1, keepdims=True))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.methods.assured.recipe import RECIPE
 from altmas.types import Array
 
 if TYPE_CHECKING:
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 
-COMPONENTS = 50
-"""Principal components that are kept of many features."""
-FEW_COLUMNS = 32
-"""Up to this many features are kept as they are."""
-NEIGHBOURS = 10
 MOST_ANCHORS, DISTANCES = 12_000, 2e8
 """Larger pools look for neighbours among so many random points only, so that no more distances are computed."""
 ROWS = 1_000
@@ -38,11 +34,11 @@ LEFT_OUT = 0.03
 def coordinates(features: Array) -> Floats:
     """(N, D') features as coordinates: standardised when few, leading principal components when many."""
     mean, covariance = _moments(features)
-    if features.shape[1] <= FEW_COLUMNS:
+    if features.shape[1] <= RECIPE.few_columns:
         scale = np.sqrt(np.diag(covariance))
         turn = np.diag(1 / np.where(scale > 1e-12 * np.abs(mean), scale, np.inf))
     else:
-        turn = np.linalg.eigh(covariance)[1][:, ::-1][:, :COMPONENTS]
+        turn = np.linalg.eigh(covariance)[1][:, ::-1][:, : RECIPE.components]
     found = np.empty((len(features), turn.shape[1]), np.float32)
     for part in _chunks(features):
         found[part] = (np.asarray(features[part], np.float64) - mean) @ turn
@@ -87,7 +83,7 @@ class Neighbourhood:
         n = len(space)
         count = int(min(n, MOST_ANCHORS, max(500, DISTANCES // n)))
         self.anchors = np.sort(np.random.default_rng(3).permutation(n)[:count])
-        near, anchors = min(NEIGHBOURS, count - 1), space[self.anchors]
+        near, anchors = min(RECIPE.neighbours, count - 1), space[self.anchors]
         neighbours = nearest(anchors, anchors, near, same=True)
         squared = squared_distances(anchors, anchors, neighbours)
         scale = _scale(squared)

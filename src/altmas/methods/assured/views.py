@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from altmas.methods.assured.answers import dawid_skene, difference_components, mean_scores, vote_shares
+from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.space import (
-    FEW_COLUMNS,
     Floats,
     Neighbourhood,
     coordinates,
@@ -26,12 +26,8 @@ from altmas.methods.assured.space import (
 from altmas.pool import Pool
 from altmas.types import Array
 
-KERNEL_FEATURES, KERNEL_NUMBERS = 1000, 1.6e8
-"""Random features of the kernel in which labels are learned; fewer where there would be more numbers than that."""
-SHARE = 0.93
-"""How much of them comes from a point's neighbours."""
-LARGEST_ODDS = 12.0
-"""Log odds beyond this are as good as certain."""
+KERNEL_NUMBERS = 1.6e8
+"""The kernel has fewer random features where they would be more numbers than that."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,9 @@ def _describe(pool: Pool) -> Description:
         space = coordinates(pool.features)
         components = space[:, :20] / np.maximum(space[:, :20].std(0), 1e-12)
         gamma, near = 1 / median_distance(space), Neighbourhood(space)
-        count = 2 * int(min(KERNEL_FEATURES, KERNEL_NUMBERS / len(pool)) // 2)
-        kernel = near.smoothed(random_features(space, count, 2 * gamma, seed=1), SHARE)
+        count = 2 * int(min(RECIPE.kernel_features, KERNEL_NUMBERS / len(pool)) // 2)
+        wide = random_features(space, count, RECIPE.kernel_width * gamma, seed=1)
+        kernel = near.smoothed(wide, RECIPE.kernel_share)
         if pool.models:
             views["imitation"] = imitation(pool, space, gamma, near)
     if len(pool.models) > 1:
@@ -109,7 +106,7 @@ def _describe(pool: Pool) -> Description:
     looks = {name: ease(view, pool.anchor) for name, view in views.items()}
     columns = np.hstack([np.zeros((len(pool), 0)), *(standardised(one) for one in looks.values())])
     rivals = tuple(without_own(view, pool.anchor) for view in views.values())
-    odds = {name: np.clip(one[:, :1], -LARGEST_ODDS, LARGEST_ODDS) for name, one in looks.items()}
+    odds = {name: np.clip(one[:, :1], -RECIPE.largest_odds, RECIPE.largest_odds) for name, one in looks.items()}
     doubt = 1 - list(views.values())[-1][np.arange(len(pool)), pool.anchor] if views else None
     return Description(columns, components, kernel, rivals, odds, doubt)
 
@@ -172,7 +169,7 @@ def imitation(pool: Pool, space: Floats, gamma: float, near: Neighbourhood) -> A
 def _imitators(pool: Pool, space: Floats, gamma: float, near: Neighbourhood) -> Iterator[Array]:
     n_classes, seen = len(pool.classes), np.bincount(pool.anchor, minlength=len(pool.classes))
     yield _kernel_imitation(pool, space, gamma, near)
-    if space.shape[1] > FEW_COLUMNS or (seen > 0).sum() < 2:
+    if space.shape[1] > RECIPE.few_columns or (seen > 0).sum() < 2:
         return
     if n_classes <= LINEAR_CLASSES and seen[seen > 0].min() >= 2:
         yield _linear_imitation(space, pool.anchor, n_classes)
@@ -188,7 +185,7 @@ def _kernel_imitation(pool: Pool, space: Floats, gamma: float, near: Neighbourho
     says = np.eye(len(pool.classes), dtype=np.float32)[pool.anchor]
 
     def inputs(count: int, share: float) -> Floats:
-        plain = random_features(space, count, 0.3 * gamma, seed=0)
+        plain = random_features(space, count, RECIPE.imitation_width * gamma, seed=0)
         return plain if share == 0 else near.smoothed(plain, share)
 
     few, many = (_even(min(MOST_FEATURES, (work / len(pool)) ** 0.5, len(pool) / 2)) for work in (TRIAL_WORK, WORK))

@@ -74,7 +74,7 @@ def difference(pool, truth, drawn, chances, agree, volunteered=()) -> Difference
     exposure = np.where(before, 0.0, -np.log1p(-chances))
     stage = Stage(~before, np.ones(len(pool)), np.zeros(len(pool)), np.asarray(drawn), exposure)
     sample = StageSample(stage, belief(pool, agree, len(pool.classes)), before, np.asarray(drawn))
-    return Difference([sample], pool.predictions, known, np.ones(len(pool), bool), np.zeros(0, np.int64))
+    return Difference([sample], pool, known, np.ones(len(pool), bool), np.zeros(0, np.int64))
 
 
 def runs(method: Assured, pool, truth, metrics: list[str], labels: int, repeats: int, batch: int = 20) -> np.ndarray:

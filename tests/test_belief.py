@@ -12,7 +12,6 @@ from altmas.methods.assured.logistic import class_rates, combination, logistic_f
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.views import describe, without_own
 from altmas.metrics import metric_set, table_of
-from altmas.metrics.influence import influence_of
 from altmas.pool import Pool
 from assured_world import belief, world
 
@@ -157,7 +156,7 @@ def test_the_cheap_influence_is_the_gradient_up_to_row_constants(name):
     pool, truth, found = fitted_once()
     metric = metric_set([name], pool)[0]
     table = table_of(pool.predictions, truth, 3)
-    influence, gradient = influence_of(metric, table), metric.gradient(table)
+    influence, gradient = metric.influence(table), metric.gradient(table)
     predicted, true = (axis.ravel() for axis in np.indices((3, 3)))
     cells = influence.at(predicted, true).reshape(3, 3)
     np.testing.assert_allclose(cells - cells[:, :1], gradient - gradient[:, :1], atol=1e-12)

@@ -10,7 +10,7 @@ from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference, Group, StageSample
 from altmas.methods.assured.stages import Stage
-from altmas.metrics import metric_set, table_of
+from altmas.metrics import RowCodes, metric_set, table_of
 from altmas.metrics.formulas import positive
 from assured_world import belief, constant_belief, difference, runs, shuffled_belief, world, wrong_belief
 
@@ -128,12 +128,12 @@ def test_stages_count_by_their_labels_and_a_complete_one_alone():
         return StageSample(stage, flat, (known >= 0) & ~population, rows)
 
     both = [sample(first, np.arange(10), 1.0), sample(second, np.arange(10, 40), 2.0)]
-    found = Difference(both, pool.predictions, known, np.ones(100, bool), np.zeros(0, np.int64))
+    found = Difference(both, pool, known, np.ones(100, bool), np.zeros(0, np.int64))
     worth = np.array([10 / (100 * 90), 2 * 30 / (90 * 60)])
     np.testing.assert_allclose(found.shares, worth / worth.sum())
     known = truth.copy()
     both = [sample(first, np.arange(10), 1.0), sample(second, np.arange(10, 100), 1.0)]
-    whole = Difference(both, pool.predictions, known, np.ones(100, bool), np.zeros(0, np.int64))
+    whole = Difference(both, pool, known, np.ones(100, bool), np.zeros(0, np.int64))
     assert whole.shares[1] > 1 - 1e-9
 
 
@@ -167,7 +167,7 @@ class Two:
             )
             for s, (rows, gain) in enumerate([(self.first, 1.0), (self.second, 1.6)])
         ]
-        self.found = Difference(self.samples, self.pool.predictions, self.known, self.inside, self.skipped)
+        self.found = Difference(self.samples, self.pool, self.known, self.inside, self.skipped)
 
     def believed(self, s: int, i: int) -> np.ndarray:
         row = np.full(3, (1 - self.agree[s, i]) / 2)
@@ -230,7 +230,7 @@ def test_labels_of_two_stages_are_counted_inside(two):
     np.testing.assert_allclose(two.found.exposure, two.exposures.sum(0))
     known_inside = known[inside[known]]
     table = table_of(two.pool.predictions[known_inside], two.truth[known_inside], 3)
-    np.testing.assert_allclose(two.found.known_table, table)
+    np.testing.assert_allclose(two.found.known_weights.table(RowCodes((), two.pool.predictions, 3)), table)
 
 
 def test_accuracy_of_two_stages_has_the_variance_of_a_loop(two):

@@ -1,5 +1,7 @@
 """Sessions with a finite-sample proof: what `check`, thresholds and guarantee=True say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,13 +9,14 @@ import altmas
 from altmas.claims import Claim, judge
 from altmas.errors import PlanError
 from altmas.guarantee import OPEN, SKIPPED, Stage, decide, interval, linear_tables, table_ratio
-from altmas.guaranteed import guaranteed_decision, offers_guarantee, with_guarantee
+from altmas.guaranteed import _game, guaranteed_decision, offers_guarantee, with_guarantee
 from altmas.history import History
 from altmas.methods import Task, Tradition, method_named
 from altmas.methods.assured import Assured
-from altmas.metrics import metric_set
+from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 from assured_world import constant_belief, world
+from scores_world import a_pool
 
 
 def labelled(method: str, accuracy: float, labels: int, **settings) -> altmas.Session:
@@ -115,7 +118,7 @@ def test_the_interval_of_a_random_sample_is_the_game_made_by_hand(name, kind):
 
 def test_what_has_no_proof_is_refused_by_name():
     pool, _ = world(n=200)
-    with pytest.raises(PlanError, match="no proof covers 'macro_f1'"):
+    with pytest.raises(PlanError, match="no guarantee is offered for 'macro_f1'"):
         altmas.Session.create(None, pool, metrics=["accuracy", "macro_f1"], guarantee=True)
     with pytest.raises(PlanError, match="'ppi' has no proof"):
         altmas.Session.create(None, world(n=200, scores=True)[0], method="ppi", guarantee=True)
@@ -171,3 +174,68 @@ def test_a_false_claim_at_the_boundary_is_hardly_ever_shown_in_a_few_sessions():
 def test_a_false_claim_at_the_boundary_is_hardly_ever_shown_at_any_look():
     """200 sessions looked at every 20 labels up to 200, threshold at the truth: 5 % may decide (18 of 200: 1 %)."""
     assert decided_at_the_truth(200, 200, 20) <= 17
+
+
+# ---------------------------------------------------------------- shares, means, thresholds, differences
+
+
+def proof(pool, name, truth, threshold, labels=150, seed=0):
+    """What the game says of a metric against a threshold after uniform draws of known labels."""
+    method, task = method_named("tradition"), Task(pool, metric_set(name, pool), seed=seed)
+    history = label_until(method, task, History(len(pool)), labels, 50, truth.__getitem__)
+    return guaranteed_decision(method, task, history, task.metrics[0], threshold)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "share[dog]",
+        "mean[cat=1,dog=3]",
+        "recall[dog,0.3]",
+        "precision[dog,0.3]",
+        "accuracy@site=A - accuracy@site=B",
+        "share[dog]@site=A - share[dog]@site=B",
+        "precision[dog,0.3] - precision[dog,0.7]",
+    ],
+)
+def test_ratios_of_the_game_equal_the_metrics_on_known_labels(name):
+    pool, truth = a_pool(2, n=400, ties=False, seed=2)
+    (metric,) = metric_set(name, pool)
+    task, method = Task(pool, (metric,)), method_named("tradition")
+    history = label_until(method, task, History(len(pool)), 400, 100, truth.__getitem__)
+    ratio, _ = _game(method, task, history, metric)
+    above, below = ratio.ratio.totals(ratio.outcomes(truth))
+    assert above / below == pytest.approx(truth_values(pool, truth, (metric,))[metric.name])
+
+
+def test_shares_and_differences_far_from_a_threshold_are_proven():
+    pool, truth = a_pool(2, n=2000, ties=False, seed=2)
+    share = truth.mean()
+    assert proof(pool, "share[dog]", truth, share - 0.25).answer == "above"
+    assert proof(pool, "share[dog]", truth, share + 0.25).answer == "below"
+    assert proof(pool, "share[dog]", truth, share).answer == "undecided"
+    change = "accuracy@site=A - accuracy@site=B"
+    assert proof(pool, change, truth, -0.6, labels=400).answer == "above"
+    (exact,) = truth_values(pool, truth, metric_set(change, pool)).values()
+    at_boundary = [proof(pool, change, truth, exact, seed=seed).answer for seed in range(60)]
+    assert max(at_boundary.count("above"), at_boundary.count("below")) <= 6  # 5 % of 60 and 1.8 standard errors
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "log_loss", "kappa", "gap[accuracy, site]", "recall[dog] - recall[cat]"])
+def test_no_guarantee_is_offered_where_there_is_no_proof(name):
+    pool, truth = a_pool(2, n=100)
+    assert proof(pool, name, truth, 0.5, labels=50) is None
+    with pytest.raises(altmas.errors.PlanError, match="no guarantee is offered for"):
+        altmas.Session.create(None, pool, metrics=[name], guarantee=True)
+
+
+def test_a_difference_with_skipped_points_has_no_proof():
+    pool, truth = a_pool(2, n=100)
+    (metric,) = metric_set("accuracy@site=A - accuracy@site=B", pool)
+    task, method = Task(pool, (metric,)), method_named("tradition")
+    history = label_until(method, task, History(len(pool)), 50, 50, truth.__getitem__)
+    assert guaranteed_decision(method, task, history, metric, 0.0) is not None
+    rows = list(history.labels)
+    labels = {row: code for row, code in history.labels.items() if row != rows[0]}
+    skipped = replace(history, labels=labels, skipped={rows[0]: "unreadable"})
+    assert guaranteed_decision(method, task, skipped, metric, 0.0) is None

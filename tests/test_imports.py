@@ -52,6 +52,7 @@ ORDER = (
     "session",
     "compare",
     "claims",
+    "thresholds",
     "simulate",
     "planning",
     "tuning",

@@ -317,8 +317,16 @@ def test_no_interval_leaves_the_bounds_or_stands_without_a_draw_inside():
     assert np.isnan(weighted_interval(zeros, told_zero, undefined, 0.95, draws_of(told_zero))).all()
 
 
-def test_a_metric_of_scores_has_no_interval_from_weights_alone():
-    pool = altmas.Pool(None, [0, 1] * 5, scores=np.tile([0.6, 0.4], (10, 1)), classes=[0, 1])
-    (brier,) = metric_set(["brier"], pool)
+def test_a_metric_of_scores_has_an_interval_from_weights_alone_and_a_difference_none():
+    pool = altmas.Pool(
+        None, [0, 1] * 5, scores=np.tile([0.6, 0.4], (10, 1)), classes=[0, 1], slices={"s": ["a", "b"] * 5}
+    )
+    brier, change = metric_set(["brier", "brier@s=a - brier@s=b"], pool)
     _, history = told()
-    assert np.isnan(weighted_interval(pool, history, brier, 0.95, draws_of(history))).all()
+    sample = draws_of(history)
+    value, low, high = weighted_interval(pool, history, brier, 0.95, sample)
+    rows = np.concatenate([sample.exact, sample.rows])
+    weights = np.concatenate([np.ones(len(sample.exact)), sample.shares(np.ones(10, bool))])
+    losses = np.where(history.known[rows] == 0, 0.4**2, 0.6**2)
+    assert value == pytest.approx((weights * losses).sum() / 10) and low < value < high
+    assert np.isnan(weighted_interval(pool, history, change, 0.95, sample)).all()

@@ -20,6 +20,7 @@ from altmas.version import __version__
 register(
     report="altmas.report:report_of",
     compare="altmas.compare:compare",
+    threshold="altmas.thresholds:choose_threshold",
     export="altmas.interop:export_items",
     export_labels="altmas.interop:export_labels",
     import_labels="altmas.interop:import_labels",

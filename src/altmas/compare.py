@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from altmas.above import above
-from altmas.errors import FileError, PoolError
+from altmas.errors import FileError, MetricError, PoolError
 from altmas.frames import frame_of, plain
 from altmas.history import History
 from altmas.intervals import normal_quantile, student_quantile
@@ -24,6 +24,7 @@ from altmas.methods import Method, inclusion_of
 from altmas.metrics import Metric, MetricLike, metric_set
 from altmas.pool import Pool
 from altmas.pool.alignment import aligned
+from altmas.suggest import listing
 from altmas.types import Array
 from altmas.weighted import Sample, has_probabilities, sample_of, weighted_table
 
@@ -148,7 +149,7 @@ def compare(
     """
     task, history = session.task, session.history
     second = second_predictions(task.pool, predictions, ids)
-    asked = task.metrics if metrics is None else metric_set(metrics, task.pool)
+    asked = _comparable(task.metrics if metrics is None else metric_set(metrics, task.pool), given=metrics is not None)
     differences = compare_predictions(task.pool, history, second, asked, task.confidence, session.method)
     if not has_probabilities(history):
         other = replace(task, pool=with_predictions(task.pool, second), metrics=asked)
@@ -163,6 +164,18 @@ def compare(
         ]
     disagreements = int((second != task.pool.predictions).sum())
     return Comparison(tuple(differences), len(task.pool), disagreements, len(history.labels), session.method.name)
+
+
+def _comparable(metrics: Sequence[Metric], *, given: bool) -> tuple[Metric, ...]:
+    """The metrics of predictions; MetricError if others were asked for by name, or if there is none."""
+    able = tuple(metric for metric in metrics if metric.of_one_table and metric.needs_answers)
+    other = [metric.name for metric in metrics if metric not in able]
+    if other and (given or not able):
+        raise MetricError(
+            f"a second model is compared on metrics of its predictions, and {listing(other, 5)} is no such metric; put "
+            "both models into one pool and ask for 'v2: metric - v1: metric', or pass metrics=['accuracy']"
+        )
+    return able
 
 
 def second_predictions(

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from altmas.estimates import Estimate, Estimates
-from altmas.guarantee import OPEN, SKIPPED, Evidence, Stage, TableRatio, decide, interval, linear_tables, table_ratio
+from altmas.guarantee import OPEN, SKIPPED, Evidence, Stage, TableRatio, decide, interval, table_ratio
 from altmas.history import History
 from altmas.methods.protocol import DrawsInSequence, Method, SequenceOfDraws
 from altmas.metrics import Metric
-from altmas.metrics.formulas import answers_of
+from altmas.pool import Pool
 from altmas.task import Task
 from altmas.types import Array
 
@@ -58,23 +58,53 @@ def _game(method: Method, task: Task, history: History, metric: Metric) -> tuple
     tables = _tables(metric, len(pool.classes))
     if tables is None or not isinstance(method, DrawsInSequence):
         return None
+    if len(tables) > 1 and history.skipped:  # points that a skip takes out of a slice change its known size
+        return None
     sequences = method.sequences(task, history)
     if not any(len(one.rows) for one in sequences):
         return None
-    ratio = table_ratio(*tables, answers_of(pool, metric.model), metric.members(pool))
-    return ratio, [_stage(ratio, one, history) for one in sequences]
+    if len(tables) > 1:
+        ratio = _of_difference(metric, tables, pool)
+    else:
+        ratio = table_ratio(*tables[0], metric.rows(metric, pool).codes, metric.members(pool))
+    return ratio, [_stage(ratio, one, history, pool) for one in sequences]
 
 
-def _tables(metric: Metric, n_classes: int) -> tuple[Array, Array] | None:
-    if metric.kind == "fbeta" or not metric.of_table_of_a_model:
+Tables = tuple[Array, Array]
+
+
+def _tables(metric: Metric, n_classes: int) -> list[Tables] | None:
+    """(num, den) of the metric, or of each part of a difference; None where no proof is offered.
+
+    A difference is covered where the size below the line of either side is known beforehand.
+    """
+    if metric.contrasts:
         return None
-    try:
-        return linear_tables(metric.kind, n_classes, metric.classes)
-    except (KeyError, ValueError):
+    found = [part.ratio(n_classes) for _, part in metric.parts]
+    known = [tables for tables in found if tables is not None]
+    if len(known) < len(found):
         return None
+    fixed = all(bool((den == den[:, :1]).all()) for _, den in known)
+    return known if len(known) == 1 or fixed else None
 
 
-def _stage(ratio: TableRatio, sequence: SequenceOfDraws, history: History) -> Stage:
+def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
+    """A difference of means over known numbers of points as one mean over all points."""
+    columns, scales = [], []
+    for (_, part), (_, den) in zip(metric.parts, tables, strict=True):
+        members, rows = part.members(pool), part.rows(part, pool).codes
+        columns.append(rows if members is None else np.where(members, rows, -1))
+        size = float(den[rows, 0].sum() if members is None else den[rows[members], 0].sum())
+        scales.append(len(pool) / max(size, 1.0))
+    kinds, codes = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    num = np.zeros((len(kinds), len(pool.classes)))
+    for place, ((factor, _), (above, _)) in enumerate(zip(metric.parts, tables, strict=True)):
+        inside = kinds[:, place] >= 0
+        num[inside] += factor * scales[place] * above[kinds[inside, place]]
+    return table_ratio(num, np.ones_like(num), codes.ravel(), bounds=metric.bounds)
+
+
+def _stage(ratio: TableRatio, sequence: SequenceOfDraws, history: History, pool: Pool) -> Stage:
     labels = np.where(history.known >= 0, history.known, OPEN)
     labels[list(history.skipped)] = SKIPPED
     known = np.where(sequence.open, OPEN, labels)
@@ -82,16 +112,19 @@ def _stage(ratio: TableRatio, sequence: SequenceOfDraws, history: History) -> St
     return Stage(
         known=ratio.outcomes(known),
         sizes=sequence.sizes,
-        belief=ratio.belief(_probabilities(ratio.predictions, sequence, ratio.codes.shape[1])),
+        belief=ratio.belief(_probabilities(pool, sequence)),
         drawn=sequence.rows,
         outcomes=outcomes[sequence.rows],
     )
 
 
-def _probabilities(predictions: Array, sequence: SequenceOfDraws, n_classes: int) -> Array:
+def _probabilities(pool: Pool, sequence: SequenceOfDraws) -> Array:
     """(N, C) what was believed when the sequence began."""
+    points, n_classes = np.arange(len(pool)), len(pool.classes)
     if sequence.belief is not None:
-        return sequence.belief.rows(np.arange(len(predictions)))
-    found = np.full((len(predictions), n_classes), (1 - FIRST_BELIEF) / (n_classes - 1))
-    found[np.arange(len(predictions)), predictions] = FIRST_BELIEF
+        return sequence.belief.rows(points)
+    if not pool.models:
+        return np.full((len(pool), n_classes), 1 / n_classes)
+    found = np.full((len(pool), n_classes), (1 - FIRST_BELIEF) / (n_classes - 1))
+    found[points, pool.predictions] = FIRST_BELIEF
     return found

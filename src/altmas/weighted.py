@@ -20,7 +20,7 @@ import numpy as np
 
 from altmas.history import Batch, History
 from altmas.intervals import normal_quantile
-from altmas.metrics import Metric, table_of
+from altmas.metrics import LabelWeights, Metric, table_of
 from altmas.metrics.formulas import answers_of
 from altmas.pool import Pool
 from altmas.types import Array
@@ -220,10 +220,12 @@ def weighted_interval(
 
     z^2/2 pseudo-labels, half right and half wrong, keep a sample without errors from having no spread.
     """
-    members, n_classes, z = metric.members(pool), len(pool.classes), normal_quantile(confidence)
-    if not metric.of_table_of_a_model:
+    if len(metric.parts) > 1:
         return math.nan, math.nan, math.nan
+    members, n_classes, z = metric.members(pool), len(pool.classes), normal_quantile(confidence)
     inside, answers = np.ones(len(pool), np.bool_) if members is None else members, answers_of(pool, metric.model)
+    if not metric.of_table_of_a_model:
+        return _weighted_items(pool, history, metric, z, sample, inside)
     table = weighted_table(answers, history.known, n_classes, sample, inside)
     value = float(metric.of_table(table)) if table.sum() else math.nan
     if math.isnan(value) or not inside[sample.rows].any():
@@ -237,3 +239,25 @@ def weighted_interval(
     pseudo = z**2 / 2 * float(((right + wrong) / 2)[answers[inside]].mean())
     half = z * math.sqrt(sample.variance(residuals, inside) + pseudo * sample.of_one())
     return value, max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
+
+
+def _weighted_items(
+    pool: Pool, history: History, metric: Metric, z: float, sample: Sample, inside: Array
+) -> tuple[float, float, float]:
+    """The same for a metric that is no function of the table of predictions; pseudo-labels at either end of D."""
+    rows = np.concatenate([sample.exact, sample.rows])
+    weights = np.concatenate([inside[sample.exact].astype(np.float64), sample.shares(inside)])
+    labels = LabelWeights(len(pool), len(pool.classes), rows, history.known[rows], weights)
+    value, items = metric.at(pool, labels)
+    if math.isnan(value) or not inside[sample.rows].any():
+        return math.nan, math.nan, math.nan
+    constant = np.broadcast_to(items.constant(), len(pool))[sample.rows]
+    residuals = sample.residuals(items.at(sample.rows, history.known[sample.rows]) + constant, inside)
+    low, high = items.range()
+    bounded = all(map(math.isfinite, metric.bounds))
+    pseudo = z**2 / 2 * float((((high - low) / 2)[inside] ** 2).mean()) if bounded else 0.0
+    half = z * math.sqrt(sample.variance(residuals, inside) + pseudo * sample.of_one())
+    half_below = half + metric.excess(
+        pool, np.bincount(sample.rows, (sample.shares(inside) * residuals) ** 2, len(pool))
+    )
+    return value, max(metric.bounds[0], value - half_below), min(metric.bounds[1], value + half)

@@ -13,6 +13,7 @@ from altmas.cli import (  # noqa: F401
     status,
     estimate,
     check,
+    threshold,
     plan,
     label,
     export,

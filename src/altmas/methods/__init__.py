@@ -201,11 +201,7 @@ def unsupported(method: Method, metrics: Sequence[Metric]) -> str:
     other = [metric.name for metric in metrics if traits.metrics and not metric.is_one_of(traits.metrics)]
     if other:
         return f"cannot estimate {listing(other, 5)} (it knows {', '.join(traits.metrics)})"
-    beyond = [
-        metric.name
-        for metric in metrics
-        if not (traits.any_metric or metric.of_one_table or (traits.several_models and metric.of_table_of_a_model))
-    ]
+    beyond = [metric.name for metric in metrics if not (traits.any_metric or metric.of_one_table)]
     if beyond:
         return f"is made for the predictions of one model and cannot estimate {listing(beyond, 5)}"
     classes = {metric.classes for metric in metrics}

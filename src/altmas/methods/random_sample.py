@@ -103,8 +103,8 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
             _variance(metric, sample, z, stratified=True),
         )
         unseen *= calibrated / plain if plain else 1.0
-    trials, half_point = (n / unseen, 0.5 / size) if unseen > 0 else (np.inf, 0.0)
-    low, high = share_interval(share, trials, z, half_point)
+    worth, half_point = (float(n / unseen), 0.5 / float(size)) if unseen > 0 else (np.inf, 0.0)
+    low, high = share_interval(share, worth, z, half_point)
     top, bottom = sample.exact[successes].sum(), sample.exact[trials].sum() + size
     return (top + size * low) / bottom, (top + size * high) / bottom
 

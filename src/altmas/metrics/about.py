@@ -27,6 +27,8 @@ class About:
     trials_known     whether the predictions alone tell how many points stand below the line
     given            whether it is a function of the user's
     unit             what it is measured in: differences are taken of metrics in the same unit only
+    paid_in          the metric that keeping this one by a threshold costs; empty if no threshold is chosen for it
+    falls            whether it falls as the threshold of a score rises
     caution          what a reader of its interval must know, or an empty string
     """
 
@@ -38,6 +40,8 @@ class About:
     trials_known: bool = False
     given: bool = False
     unit: str = "a share"
+    paid_in: str = ""
+    falls: bool = False
     caution: str = ""
 
 
@@ -99,12 +103,30 @@ ABOUT = {
         unit="agreement",
     ),
     "mcc": About("correlation of predictions and labels (1 is perfect, 0 is chance)", unit="a correlation"),
-    "precision": About("of the points called {0}, the share that truly are", proportion=_precision, trials_known=True),
-    "recall": About("of the points that truly are {0}, the share the model finds", proportion=_recall),
-    "specificity": About(
-        "of the points that are not {0}, the share the model does not call so", proportion=_specificity
+    "precision": About(
+        "of the points called {0}, the share that truly are",
+        proportion=_precision,
+        trials_known=True,
+        paid_in="recall",
     ),
-    "npv": About("of the points not called {0}, the share that truly are not", proportion=_npv, trials_known=True),
+    "recall": About(
+        "of the points that truly are {0}, the share the model finds",
+        proportion=_recall,
+        paid_in="precision",
+        falls=True,
+    ),
+    "specificity": About(
+        "of the points that are not {0}, the share the model does not call so",
+        proportion=_specificity,
+        paid_in="recall",
+    ),
+    "npv": About(
+        "of the points not called {0}, the share that truly are not",
+        proportion=_npv,
+        trials_known=True,
+        paid_in="specificity",
+        falls=True,
+    ),
     "f1": About("harmonic mean of precision and recall of {0}"),
     "fbeta": About("weighted harmonic mean of precision and recall of {0}"),
     "jaccard": About("of the points that are {0} or called so, the share that are both"),

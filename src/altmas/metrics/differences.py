@@ -42,6 +42,9 @@ class _Combination(Metric):
     def own_points(self, pool: Pool) -> None:
         return None
 
+    def ratio(self, n_classes: int) -> None:
+        return None
+
     def pick(self, by_kind: Any) -> None:
         return None
 

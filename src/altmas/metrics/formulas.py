@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from altmas.errors import MetricError
+from altmas.guarantee import linear_tables
 from altmas.metrics.about import ABOUT, GIVEN, About
 from altmas.metrics.influence import Influence, ItemInfluence, TableItems
 from altmas.metrics.weights import RowCodes, Weights
@@ -134,6 +135,10 @@ class Metric:
         """Most by which an estimate is too high on average; squares (N,) of its terms. 0 but for sums of distances."""
         return 0.0
 
+    def along(self, pool: Pool) -> Array | None:
+        """(N, C) scores that the metric orders points by; None where it does not."""
+        return None
+
     @property
     def taken_at_estimate(self) -> bool:
         """Whether it is linear in pieces: it is then taken at the estimate itself, not at a steadier point near it."""
@@ -156,6 +161,12 @@ class Metric:
     def members(self, pool: Pool) -> NDArray[np.bool_] | None:
         """(N,) which points the metric is about, or None for all of them."""
         return None if self.where is None else pool.slices[self.where[0]] == self.where[1]
+
+    def on_slice(self, name: str, value: str) -> "Metric | None":
+        """The same metric of one value of a slice; None if it is restricted to a slice already, or made of others."""
+        if self.where is not None or len(self.parts) > 1:
+            return None
+        return replace(self, name=f"{self.name}@{name}={value}", where=(name, value))
 
     @property
     def is_table(self) -> bool:
@@ -222,6 +233,19 @@ class Metric:
         answered = row if self.threshold is None else np.where(row == 1, self.classes[0], -1)
         return self.about.proportion(self.classes, answered, true)
 
+    def ratio(self, n_classes: int) -> tuple[Array, Array] | None:
+        """(num, den), each (R, C), with Q = sum num / sum den over the points; None if it is no ratio of sums."""
+        if self.rows is one_row:
+            each = np.array([[float(self.of_table(np.eye(n_classes)[[c]])) for c in range(n_classes)]])
+            return each, np.ones((1, n_classes))
+        if self.kind not in RATIOS:
+            return None
+        if self.threshold is None:
+            return linear_tables(self.kind, n_classes, self.classes)
+        truly = (np.arange(n_classes) == self.classes[0]).astype(int)
+        num, den = linear_tables(self.kind, 2, (1,))
+        return num[:, truly], den[:, truly]
+
     def pick(self, by_kind: Mapping[str, T]) -> T | None:
         """What a table of closed forms by kind holds for it; None where the general way has to do."""
         return by_kind.get(self.kind) if self.rows is predicted_rows else None
@@ -230,6 +254,9 @@ class Metric:
         """Whether it is of one of these kinds, as the answers of a model are judged."""
         return self.kind in kinds and self.rows is predicted_rows
 
+
+RATIOS = ("accuracy", "error", "confusion", "precision", "recall", "npv", "specificity", "f1", "jaccard")
+"""Metrics of answers that are ratios of sums, which a guarantee covers."""
 
 RATIO_TERMS: dict[str, Callable[[float], tuple[float, float]]] = {
     "recall": lambda q: (1 - q, q),

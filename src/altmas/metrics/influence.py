@@ -9,7 +9,6 @@ each point.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -374,18 +373,3 @@ class SumOfItems(ItemInfluence):
         for factor, items, inside in self.parts:
             total += factor * items.constant() * (1.0 if inside is None else inside)
         return total
-
-
-# ---------------------------------------------------------------- as the estimator asks today
-
-
-def influence_of(metric: Any, table: Array) -> Influence:
-    """The influence of one label on a metric of a table."""
-    found: Influence = metric.influence(table)
-    return found
-
-
-def scales_at(metric: Any, value: float, candidate: float) -> tuple[float, float]:
-    """How much larger D is at points answered with the metric's class, and at the others, if it is `candidate`."""
-    found: tuple[float, float] = metric.scales_at(value, candidate)
-    return found

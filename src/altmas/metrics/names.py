@@ -498,7 +498,7 @@ def _values_of_slice(wanted: str, name: str | None, pool: Pool) -> list[str]:
 
 
 def _on_slice(metric: Metric, where: Where) -> Metric:
-    return metric if where is None else replace(metric, name=f"{metric.name}@{where[0]}={where[1]}", where=where)
+    return metric if where is None else metric.on_slice(*where) or metric
 
 
 def _of_pair(pair: tuple[Any, ...], pool: Pool) -> Metric:

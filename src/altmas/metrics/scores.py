@@ -151,11 +151,22 @@ class ScoreMetric(Metric):
     def own_points(self, pool: Pool) -> None:
         return None
 
+    def ratio(self, n_classes: int) -> None:
+        return None
+
     def pick(self, by_kind: Any) -> None:
         return None
 
     def is_one_of(self, kinds: Any) -> bool:
         return False
+
+
+@dataclass(frozen=True)
+class Area(ScoreMetric):
+    """A metric that depends on the order of the scores alone."""
+
+    def along(self, pool: Pool) -> Array:
+        return scores_of(pool, self.model)
 
 
 @dataclass(frozen=True)
@@ -183,7 +194,7 @@ def of_one_class(name: str, kind: str, of: OfScores, k: int) -> ScoreMetric:
         value, moves, constants = of(scores_of(pool, metric.model)[:, k], weights.of_class(k), weights.mass)
         return value, ClassItems(moves, k, weights.n_classes, constants)
 
-    return ScoreMetric(name, kind=kind, classes=(k,), evaluate=evaluate)
+    return Area(name, kind=kind, classes=(k,), evaluate=evaluate)
 
 
 def over_classes(name: str, kind: str, of: OfScores) -> ScoreMetric:
@@ -200,7 +211,7 @@ def over_classes(name: str, kind: str, of: OfScores) -> ScoreMetric:
             return np.nan, DenseItems(moves)
         return float(np.nanmean(values)), DenseItems(moves / defined, constants / defined)
 
-    return ScoreMetric(name, kind=kind, evaluate=evaluate)
+    return Area(name, kind=kind, evaluate=evaluate)
 
 
 def of_losses(name: str, kind: str, losses: Callable[[Array], Array], highest: float) -> ScoreMetric:

@@ -177,7 +177,7 @@ def leading(session: "Session") -> tuple[Metric, ...]:
         others = [
             metric
             for metric in metrics
-            if metric.name in aims or metric.kind not in OF_CLASS or metric.where is not None
+            if metric.name in aims or not metric.is_one_of(OF_CLASS) or metric.where is not None
         ]
         metrics = tuple(others) or metrics
     return tuple(sorted(metrics, key=lambda metric: metric.name not in aims)[:MOST_METRICS])
@@ -219,6 +219,7 @@ def _slices(session: "Session", history: History) -> list[Plain]:
     found = []
     labelled = np.zeros(len(session.pool), np.bool_)
     labelled[history.labelled] = True
+    whole = [metric for metric in leading(session) if metric.on_slice("", "") is not None]
     for name, column in session.pool.slices.items():
         values, counts = np.unique(column, return_counts=True)
         kept = sorted(np.argsort(-counts, kind="stable")[:MOST_SLICES].tolist())
@@ -227,20 +228,26 @@ def _slices(session: "Session", history: History) -> list[Plain]:
         rows = []
         for place in kept:
             known = int(labelled[column == values[place]].sum())
-            inside = [next(answers) for metric in leading(session) if metric.where is None]
+            inside = [next(answers) for _ in whole]
             cells = [_slice_cell(one, known, int(counts[place])) for one in inside]
             rows.append({"value": str(values[place]), "points": int(counts[place]), "labels": known, "metrics": cells})
-        metrics = [metric.name for metric in leading(session) if metric.where is None]
-        found.append({"name": name, "metrics": metrics, "rows": rows, "left_out": len(values) - len(kept)})
+        found.append(
+            {
+                "name": name,
+                "metrics": [metric.name for metric in whole],
+                "rows": rows,
+                "left_out": len(values) - len(kept),
+            }
+        )
     return found
 
 
 def _slice_task(session: "Session", name: str, values: list[str]) -> Task:
     metrics = tuple(
-        replace(metric, name=f"{metric.name}@{name}={value}", where=(name, value))
+        on_slice
         for value in values
         for metric in leading(session)
-        if metric.where is None
+        if (on_slice := metric.on_slice(name, value)) is not None
     )
     return replace(session.task, metrics=metrics, targets=())
 

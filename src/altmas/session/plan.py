@@ -269,7 +269,8 @@ def _provable(guarantee: bool, method: Method, metrics: Sequence[Metric], pool: 
     without = [one.name for one in metrics if guarantee and not offers_guarantee(method, one, len(pool.classes))]
     if without:
         raise PlanError(
-            f"guarantee=True: no proof covers {listing(without)}; it covers ratios of sums: accuracy, precision, "
-            "recall, specificity, npv, f1, jaccard and confusion, also on slices"
+            f"guarantee=True: no guarantee is offered for {listing(without)}; it covers ratios of sums: accuracy, "
+            "precision, recall, specificity, npv, f1, jaccard, confusion, share and mean, also on slices and at "
+            "thresholds, and differences of accuracies, precisions, shares and means"
         )
     return guarantee

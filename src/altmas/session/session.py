@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from altmas.compare import Comparison
     from altmas.interop import ExportResult, ImportResult
     from altmas.report import Report
+    from altmas.thresholds import ThresholdChoice
 
 __all__ = ["LEASE_SECONDS", "Query", "Session", "Undone"]
 
@@ -536,6 +537,11 @@ class Session:
     ) -> "Comparison":
         """A second model against this one on the labels that exist; predictions by row, by `ids`, or as {id: one}."""
         made: Comparison = above("compare")(self, predictions, metrics, ids=ids)
+        return made
+
+    def threshold(self, claim: str) -> "ThresholdChoice":
+        """The threshold of the scores that is shown to keep a claim such as "recall[cat] >= 0.9", and its cost."""
+        made: ThresholdChoice = above("threshold")(self, claim)
         return made
 
     def export(

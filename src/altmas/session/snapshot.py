@@ -127,10 +127,10 @@ def by_slice(task: Task, name: str) -> Task:
         known = listing(slices) if slices else "none: pass slices={...} to the pool, or --slice COLUMN to init"
         raise MetricError(f"no slice {name!r} in this pool (known: {known}){near(name, slices)}")
     metrics = tuple(
-        replace(metric, name=f"{metric.name}@{name}={value}", where=(name, value))
+        on_slice
         for value in np.unique(slices[name]).tolist()
         for metric in task.metrics
-        if metric.where is None
+        if (on_slice := metric.on_slice(name, value)) is not None
     )
     return replace(task, metrics=metrics, targets=())
 

@@ -2,9 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,16 +24,22 @@ from altmas.intervals import (
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
 from altmas.methods.assured.diagnostics import diagnose
-from altmas.methods.assured.estimator import Difference, Linearised, StageSample
+from altmas.methods.assured.estimator import (
+    Believed,
+    Difference,
+    Linearised,
+    StageSample,
+    linearised_sum,
+    residuals_of,
+)
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage, begin, stages_of
 from altmas.methods.assured.views import describe
+from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, SequenceOfDraws, Traits
 from altmas.metrics import Metric
-from altmas.metrics.averages import MACRO
-from altmas.metrics.formulas import answers_of
-from altmas.metrics.influence import influence_of
+from altmas.metrics.influence import ItemInfluence, SumOfItems
 from altmas.pool import Pool
 from altmas.suggest import near
 from altmas.task import Task
@@ -41,9 +47,6 @@ from altmas.types import Array
 
 SIMULTANEOUS = 4
 REMEMBERED = 16
-
-RIGHT_OR_WRONG = ("accuracy", "error")
-"""Metrics that do not look at classes: a first sample for them alone need not care for rare classes."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Assured(Method):
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
-    traits: ClassVar[Traits] = Traits(interval="fixed-n", several_models=True)
+    traits: ClassVar[Traits] = Traits(interval="fixed-n", any_metric=True)
 
     def __post_init__(self) -> None:
         for name in self.also:
@@ -92,23 +95,18 @@ class Assured(Method):
         samples = self._samples(task, history, stages_of(history))
         if not samples:
             return Estimates(tuple(_undefined(metric, task, history) for metric in task.metrics), self.name)
-        estimators: dict[Any, Difference] = {}
-        for metric in task.metrics:
-            if (metric.where, metric.model) not in estimators:
-                estimators[metric.where, metric.model] = _estimator(samples, task, history, metric)
+        among = _Estimators(samples, task, history)
         factor = self._factor(task, history)
-
-        def linearised(factor: float) -> list[Linearised]:
-            tail = missed_tail(factor)
-            return [estimators[metric.where, metric.model].linearised(metric, tail) for metric in task.metrics]
-
-        found = linearised(factor)
+        linear = [metric for metric in task.metrics if not metric.contrasts]
+        found = [among.linearised(metric, missed_tail(factor)) for metric in linear]
         if self.simultaneous and len(found) > 1 and not task.stopping:
             factor = _simultaneous_factor(task, found)
-            found = linearised(factor)
-        whole = estimators.get((None, None)) or _estimator(samples, task, history)
+            found = [among.linearised(metric, missed_tail(factor)) for metric in linear]
+        answers = {one.metric.name: self._answer(task, one, factor) for one in found}
+        answers |= {metric.name: self._gap(task, history, metric, among) for metric in task.metrics if metric.contrasts}
+        whole = among(None)
         info = {"belief": whole.belief.shares, "diagnostics": diagnose(whole).to_dict()}
-        return Estimates(tuple(self._answer(task, one, factor) for one in found), self.name, info)
+        return Estimates(tuple(answers[metric.name] for metric in task.metrics), self.name, info)
 
     def inclusion(self, pool: Pool, history: History) -> Array:
         """(N,) probability of each point to be in the sample of some stage, had it been open in all of them."""
@@ -142,12 +140,13 @@ class Assured(Method):
         pool = task.pool
         samples = self._samples(task, history, stages)
         if len(history.labels) - len(history.volunteered) < self.pilot or not samples:
-            plain = all(metric.kind in RIGHT_OR_WRONG and metric.where is None for metric in task.metrics)
+            plain = all(metric.right_or_wrong for metric in task.metrics)
             doubt = None if self.belief is not None else describe(pool).doubt
             least = 0 if plain else RECIPE.pilot_class_labels
             return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, least), 1.0
-        estimator = _estimator(samples, task, history)
-        believed, seen, rows = self._importance(task, history, estimator)
+        among = _Estimators(samples, task, history)
+        estimator = among(None)
+        believed, seen, rows = self._importance(task, among)
         folds = folds_of(len(pool), task.seed)
         sizes = tempered_sizes(believed, seen, rows, folds, self._defensive_share(task, estimator))[0]
         return sizes, expected_gain(believed[history.known < 0], sizes[history.known < 0])
@@ -160,7 +159,7 @@ class Assured(Method):
         """
         if self.defensive_share is not None:
             return self.defensive_share
-        plain = [metric.kind in RIGHT_OR_WRONG for metric in task.metrics]
+        plain = [metric.about.right_or_wrong for metric in task.metrics]
         right = float(np.trace(estimator.base) / max(estimator.base.sum(), 1e-300))
         planned, z = self.growth * estimator.labels, normal_quantile(task.confidence)
         ratio = missed_tail(z) / (z * math.sqrt(max(planned * right * (1 - right), 1e-12)))
@@ -169,56 +168,67 @@ class Assured(Method):
         share = sum(plain) / len(plain) if all(plain) else 1 / len(kinds) if any(plain) else 0.0
         return share * wanted + (1 - share) * RECIPE.least_defensive
 
-    def _importance(self, task: Task, history: History, estimator: Difference) -> tuple[Array, Array, Array]:
-        """u_i^2 = sum_k w_k Var_f(D_k[a_i, y]) / (random-sampling variance of k), (N,); the same as shown at rows (n,).
+    def _importance(self, task: Task, among: "_Estimators") -> tuple[Array, Array, Array]:
+        """u_i^2 = sum_k w_k Var_f(D_ki(y)) / (random-sampling variance of k), (N,); the same as shown at rows (n,).
 
         w_k is in proportion to 1 over the number of metrics of its kind, so that 20 class metrics do not drown
         accuracy; with targets to the square of how many times too wide the interval still is. Weights add up to 1.
         """
-        urgencies = np.array(self._urgency(task, history, estimator))
+        estimator = among(None)
+        urgencies = np.array(self._urgency(task, among))
+        wanted = zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True)
         believed, rows = np.zeros(len(task.pool)), np.concatenate([part.rows for part in estimator.parts])
         shown = np.zeros(len(rows))
-        of_model = {
-            metric.model: estimator if metric.model is None else _estimator(estimator.samples, task, history, metric)
-            for metric in (replace(metric, where=None) for metric in task.metrics)
-        }
-        for metric, urgency in zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True):
-            members, own = metric.members(task.pool), of_model[metric.model]
-            table = own.belief.table(members)
-            influence = influence_of(metric, table)
-            spread = influence.spread(table)
+        for metric, urgency in ((one, share / len(all_)) for all_, share in _components(wanted) for one in all_):
+            members = metric.members(task.pool)
+            influence, spread = _believed_influence(metric, estimator.belief, task.pool)
             if spread <= 0 or urgency <= 0:
                 continue
-            variance = influence.moments(own.belief)[1]
-            residual = np.concatenate([own.residuals(influence, part) for part in own.parts])
+            variance = influence.moments(estimator.belief)[1]
+            residuals = [residuals_of(influence, part, estimator.known) for part in estimator.parts]
+            residual = np.concatenate(residuals)
             if members is not None:
                 variance, residual = variance * members, residual * members[rows]
             believed += urgency / spread * variance
             shown += urgency / spread * residual**2
         return believed, shown, rows
 
-    def _urgency(self, task: Task, history: History, estimator: Difference) -> list[float]:
-        kinds = Counter((metric.kind, metric.where) for metric in task.metrics)
-        shares = [1 / kinds[metric.kind, metric.where] for metric in task.metrics]
+    def _urgency(self, task: Task, among: "_Estimators") -> list[float]:
+        families = Counter(metric.family for metric in task.metrics)
+        shares = [1 / families[metric.family] for metric in task.metrics]
         targets = dict(task.targets)
         factor = normal_quantile(task.confidence)
         for place, metric in enumerate(task.metrics):
             if metric.name in targets:
-                inside = _estimator(estimator.samples, task, history, metric)
-                answer = self._answer(task, inside.linearised(metric, missed_tail(factor)), factor)
+                if metric.contrasts:
+                    answer = self._gap(task, among.history, metric, among)
+                else:
+                    answer = self._answer(task, among.linearised(metric, missed_tail(factor)), factor)
                 width = 1.0 if math.isnan(answer.half_width) else answer.half_width
                 shares[place] *= min(25.0, max(0.04, (width / targets[metric.name]) ** 2))
         return shares
 
     # ------------------------------------------------------------ how sure
 
-    def _factor(self, task: Task, history: History) -> float:
-        """How many standard errors an interval reaches."""
+    def _factor(self, task: Task, history: History, pairs: int = 1) -> float:
+        """How many standard errors an interval reaches, if as many pairs hold together at every look."""
         if not task.stopping:
             return normal_quantile(task.confidence)
         planned = max(self.pilot, (task.budget or 400) // 2)
-        together = len(task.metrics) if self.simultaneous else 1
+        together = pairs * (len(task.metrics) if self.simultaneous else 1)
         return anytime_quantile(1 - (1 - task.confidence) / together, len(history.labels), planned)
+
+    def _gap(self, task: Task, history: History, metric: Metric, among: "_Estimators") -> Estimate:
+        """The largest difference between groups, from intervals of all pairs that hold together."""
+        factor = self._factor(task, history, pairs=len(metric.contrasts))
+        found = [among.linearised(one, missed_tail(factor)) for one in metric.contrasts]
+        if not task.stopping and len(found) > 1:
+            factor = _simultaneous_factor(task, found)
+            found = [among.linearised(one, missed_tail(factor)) for one in metric.contrasts]
+        pairs = [self._answer(task, one, factor) for one in found]
+        groups = [(part, among(part.members(task.pool)).side(part).value) for _, part in metric.parts]
+        values = [min(part.bounds[1], max(part.bounds[0], value)) for part, value in groups]
+        return gap_of(metric, pairs, values, task.confidence)
 
     def _answer(self, task: Task, found: Linearised, factor: float) -> Estimate:
         metric, kind = found.metric, "asymptotic" if task.stopping else "fixed-n"
@@ -231,11 +241,12 @@ class Assured(Method):
                 metric.name, math.nan, math.nan, math.nan, *told, note=_insufficient(metric, found, len(task.pool))
             )
         value = min(metric.bounds[1], max(metric.bounds[0], found.value))
-        if metric.kind in MACRO and found.labels < found.classes:
+        if metric.about.over_classes and found.labels < found.classes:
             note = f"no interval: fewer labels ({found.labels}) than classes ({found.classes}) to average over"
             return Estimate(metric.name, value, math.nan, math.nan, *told, note=note)
         low, high = score_interval(value, found.evidence, metric.bounds, factor)
-        note = "" if found.skipped == 0 else _skip_note(metric, found)
+        low, high = max(metric.bounds[0], low - found.too_high), min(metric.bounds[1], high + found.too_low)
+        note = metric.about.caution if found.skipped == 0 else _skip_note(metric, found)
         return Estimate(metric.name, value, low, high, *told, found.effective_labels(), kind, note)
 
     # ------------------------------------------------------------ fits
@@ -266,13 +277,43 @@ class Assured(Method):
         return task.pool.memo.get("belief of assured", key, fit, keep=REMEMBERED)
 
 
-def _estimator(samples: Any, task: Task, history: History, metric: Metric | None = None) -> Difference:
-    """The difference estimator of the points and the model of a metric (of the whole pool and the first by default)."""
-    members = None if metric is None else metric.members(task.pool)
-    answers = answers_of(task.pool, None if metric is None else metric.model)
-    inside = np.ones(len(task.pool), np.bool_) if members is None else members
-    written = [replace(one, belief=one.belief.around(answers)) for one in samples]
-    return Difference(written, answers, history.known, inside, np.array(list(history.skipped), np.int64))
+class _Estimators:
+    """The difference estimators of sets of points, each made once."""
+
+    def __init__(self, samples: list[StageSample], task: Task, history: History) -> None:
+        self.samples, self.pool, self.history = samples, task.pool, history
+        self._found: dict[bytes | None, Difference] = {}
+
+    def __call__(self, members: Array | None) -> Difference:
+        """The estimator of the members (the whole pool by default)."""
+        key = None if members is None else np.packbits(members).tobytes()
+        if key not in self._found:
+            inside = np.ones(len(self.pool), np.bool_) if members is None else members
+            skipped = np.array(list(self.history.skipped), np.int64)
+            self._found[key] = Difference(self.samples, self.pool, self.history.known, inside, skipped)
+        return self._found[key]
+
+    def linearised(self, metric: Metric, tail: float) -> Linearised:
+        """A metric, or a difference of two, to first order."""
+        if len(metric.parts) > 1:
+            return linearised_sum(metric, self, tail)
+        return self(metric.members(self.pool)).linearised(metric, tail)
+
+
+def _components(wanted: Iterable[tuple[Metric, float]]) -> Iterator[tuple[tuple[Metric, ...], float]]:
+    """The metrics whose labels a metric needs, with its urgency: itself, or that of each group for a gap."""
+    for metric, urgency in wanted:
+        yield (tuple(part for _, part in metric.parts) if metric.contrasts else (metric,)), urgency
+
+
+def _believed_influence(metric: Metric, belief: Belief, pool: Pool) -> tuple[ItemInfluence, float]:
+    """(D at items if labels are as believed, its spread under random sampling)."""
+    sides = []
+    for factor, part in metric.parts:
+        members = part.members(pool)
+        sides.append((factor, part.at(pool, Believed(belief, members))[1], members))
+    items = sides[0][1] if len(sides) == 1 else SumOfItems(sides)
+    return items, items.spread(Believed(belief, metric.members(pool)))
 
 
 def _training_weights(exposure: Array) -> Array:
@@ -316,7 +357,7 @@ def _insufficient(metric: Metric, found: Linearised, points: int) -> str:
 def _skip_note(metric: Metric, found: Linearised) -> str:
     share = found.skipped / (found.labels + found.skipped)
     bounds = ""
-    if metric.kind in RIGHT_OR_WRONG:
+    if metric.about.right_or_wrong:
         low, high = found.value * (1 - share), found.value * (1 - share) + share
         bounds = f"; if the model is always wrong or always right there, {low:.3f} to {high:.3f}"
     return f"{found.skipped} of {found.labels + found.skipped} points had no answer ({share:.0%}){bounds}"

@@ -61,7 +61,7 @@ def diagnose(estimator: Difference) -> Diagnostics:
     """The diagnostics of an estimator of the whole pool."""
     rows = np.concatenate([part.rows for part in estimator.parts])
     right = (estimator.known[rows] == estimator.predictions[rows]).astype(np.float64)
-    agree = np.concatenate([part.belief.agree[part.rows] for part in estimator.parts])
+    agree = np.concatenate([part.belief.of_class(estimator.predictions)[part.rows] for part in estimator.parts])
     chances = np.concatenate([np.maximum(part.stage.chances[part.rows], 1e-12) for part in estimator.parts])
     weights = np.concatenate([part.share * (1 + part.expansion) for part in estimator.parts])
     share, error = _weighted_share(right, weights, chances)

@@ -10,10 +10,13 @@ with N_s points in the population of the stage, n_s labels in its sample, and th
 the variance of T_s, as far as it was known before the stage had a label.
 Rows of e add up to 0, so the row sums of That are the known ones. A wrong belief costs width, never validity.
 A metric is Q(B) + <D(B), That - B>, linearised at a table B near That: exact for accuracy and precision.
+Other metrics need the weights W[i, c] that tables are sums of, with the same formula for each point: What and, for the
+point of linearisation, W0: the belief, with odds shifted so that bins of the metric's score hold as many points of the
+class as That says (S10). A difference of metrics has the difference of their terms and influences.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,12 +27,17 @@ from altmas.belief import Belief
 from altmas.intervals import Evidence, largest_unseen
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
-from altmas.metrics import Metric, table_of
+from altmas.metrics import LabelWeights, Metric, RowCodes, table_of
 from altmas.metrics.formulas import positive
-from altmas.metrics.influence import Influence, influence_of, scales_at
+from altmas.metrics.influence import ItemInfluence, SumOfItems
+from altmas.metrics.scores import bins_of
+from altmas.pool import Pool
 from altmas.types import Array
 
 Mask = NDArray[np.bool_]
+
+LABELS_PER_BIN, MOST_BINS = 20, 8
+"""Drawn labels for each bin along a score in which the belief is shifted, and the most bins."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +59,28 @@ class Difference:
     """
 
     samples: Sequence[StageSample]
-    predictions: Array
+    pool: Pool
     known: Array
     inside: Mask
     skipped: Array
+
+    @property
+    def predictions(self) -> Array:
+        """(N,) answers of the pool's first model."""
+        return self.pool.predictions
+
+    @cached_property
+    def n_classes(self) -> int:
+        """C."""
+        return len(self.pool.classes)
+
+    @cached_property
+    def _by_predictions(self) -> RowCodes:
+        return RowCodes(("predicted", None), self.predictions, self.n_classes)
+
+    @cached_property
+    def _tables(self) -> dict[tuple[object, ...], tuple[Array, Array]]:
+        return {}
 
     @cached_property
     def shares(self) -> Array:
@@ -98,44 +124,67 @@ class Difference:
         return int(sum(len(part.rows) for part in self.parts))
 
     @cached_property
-    def known_table(self) -> Array:
-        """(C, C) the table of the labelled points alone."""
-        rows = np.flatnonzero(self.inside & (self.known >= 0))
-        return table_of(self.predictions[rows], self.known[rows], self.belief.rivals.shape[1])
+    def known_weights(self) -> LabelWeights:
+        """The weights of the labelled points alone."""
+        return LabelWeights.of_truth(self.known, self.n_classes, self.inside & (self.known >= 0))
+
+    def tables(self, rows: RowCodes) -> tuple[Array, Array]:
+        """(R, C) each: the table as believed, known labels where there are; and its correction, rows that add up to 0.
+
+        correction = sum_s c_s h_s * sum over the sample of (1/p - 1) e
+        """
+        if rows.key not in self._tables:
+            expected = np.asarray(sum(part.share * self._expected(part, rows) for part in self.parts))
+            correction = np.zeros_like(expected)
+            for part in self.parts:
+                codes, weights = rows.codes[part.rows], part.share * part.expansion
+                np.add.at(correction, (codes, self.known[part.rows]), weights)
+                np.subtract.at(correction, codes, part.belief.rows(part.rows) * weights[:, None])
+            self._tables[rows.key] = expected, correction
+        return self._tables[rows.key]
+
+    def _expected(self, part: "_Part", rows: RowCodes) -> Array:
+        labelled = rows.codes[part.labelled], self.known[part.labelled]
+        known = table_of(*labelled, self.n_classes, n_rows=rows.count)
+        return np.asarray(known + part.belief.table_by(rows.codes, rows.count, part.rest))
 
     @cached_property
     def expected(self) -> Array:
-        """(C, C) the table as believed: known labels, and the belief where there is none."""
-        return np.asarray(sum(part.share * self._expected(part) for part in self.parts))
-
-    def _expected(self, part: "_Part") -> Array:
-        n_classes = part.belief.rivals.shape[1]
-        known = table_of(self.predictions[part.labelled], self.known[part.labelled], n_classes)
-        return np.asarray(known + part.belief.table(part.rest))
+        """(C, C) the believed table of predicted and true classes."""
+        return self.tables(self._by_predictions)[0]
 
     @cached_property
     def correction(self) -> Array:
-        """(C, C) sum_s c_s h_s * sum over the sample of (1/p - 1) e, cells signed, rows that add up to 0."""
-        table = np.zeros_like(self.expected)
-        for part in self.parts:
-            predicted, weights = self.predictions[part.rows], part.share * part.expansion
-            np.add.at(table, (predicted, self.known[part.rows]), weights)
-            np.subtract.at(table, predicted, part.belief.rows(part.rows) * weights[:, None])
-        return table
+        """(C, C) its correction, cells signed."""
+        return self.tables(self._by_predictions)[1]
 
     @cached_property
     def table(self) -> Array:
         """(C, C) That, cells signed."""
-        return np.asarray(self.expected + self.correction)
+        return Estimated(self).table(self._by_predictions)
 
     @cached_property
     def base(self) -> Array:
-        """(C, C) where metrics are linearised: the believed table, and more of the correction the more labels.
+        """(C, C) where metrics of this table are linearised."""
+        return Base(self).table(self._by_predictions)
 
-        Ratios of noisy cells are wild; with `labels_per_class` labels of each class half of the correction is trusted.
-        """
-        share = self.drawn / (self.drawn + RECIPE.labels_per_class * len(self.expected))
-        return positive(self.expected + share * self.correction)
+    def classes_expected(self, code: int | Array) -> Array:
+        """(N,) W[i, code] as believed, 0 or 1 where the label is known, 0 outside."""
+        codes, found = np.broadcast_to(code, len(self.known)), np.zeros(len(self.known))
+        for part in self.parts:
+            weight = np.where(part.rest, part.belief.of_class(code), 0.0)
+            weight[part.labelled] = self.known[part.labelled] == codes[part.labelled]
+            found += part.share * weight
+        return found
+
+    def classes_corrected(self, code: int | Array) -> Array:
+        """(N,) the correction of W[i, code], 0 but at the samples."""
+        codes, found = np.broadcast_to(code, len(self.known)), np.zeros(len(self.known))
+        for part in self.parts:
+            wanted = codes[part.rows]
+            believed = part.belief.rows(part.rows)[np.arange(len(part.rows)), wanted]
+            found[part.rows] += part.share * part.expansion * ((self.known[part.rows] == wanted) - believed)
+        return found
 
     @cached_property
     def _spread_of_weights(self) -> tuple[Array, Array]:
@@ -152,43 +201,55 @@ class Difference:
         left = np.where(self.unlabelled, np.exp(np.minimum(self.exposure, 14.0)), 0.0)
         return second * left, third * left
 
+    def side(self, metric: Metric) -> "Side":
+        """The value of a metric of these points, and the influence that its terms are made of."""
+        whole = Estimated(self)
+        base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool))
+        at_base, items = metric.at(self.pool, base)
+        value = at_base + items.dot(whole, base)
+        if not self.unlabelled.any():
+            value = metric.value(self.pool, self.known_weights)
+        return Side(value, items, items.spread(base))
+
     def linearised(self, metric: Metric, tail: float) -> "Linearised":
         """The metric's estimate and what its interval is made of; tail = log(1 / chance of a miss on one side)."""
-        influence = influence_of(metric, self.base)
-        value = float(metric.of_table(self.base)) + influence.dot(self.table - self.base)
-        if not self.unlabelled.any():
-            value = float(metric.of_table(self.known_table))
+        side = self.side(metric)
+        terms = [part.share * part.expansion * residuals_of(side.items, part, self.known) for part in self.parts]
+        squares = [part.squares(residuals_of(side.items, part, self.known)) for part in self.parts]
+        rows = np.concatenate([part.rows for part in self.parts])
+        own = metric.own_points(self.pool)
+        members = [np.ones(len(self.known), np.bool_)] if own is None else [own, ~own]
+        found = np.concatenate(squares)
         return Linearised(
             metric=metric,
-            value=value,
-            groups=self._groups(metric, influence, tail),
-            spread=influence.spread(self.base),
+            value=side.value,
+            groups=self._groups(side.items, members, found, rows, tail),
+            spread=side.spread,
             size=int(self.inside.sum()),
             labels=self.labels,
             drawn=self.drawn,
             unlabelled=int(self.unlabelled.sum()),
             skipped=int(self.inside[self.skipped].sum()),
-            classes=len(self.base),
-            terms=np.concatenate(
-                [part.share * part.expansion * self.residuals(influence, part) for part in self.parts]
-            ),
-            rows=np.concatenate([part.rows for part in self.parts]),
-            half_point=self._largest_change(influence) / 2,
+            classes=self.n_classes,
+            terms=np.concatenate(terms),
+            rows=rows,
+            half_point=self._largest_change(side.items) / 2,
+            too_high=metric.excess(self.pool, np.bincount(rows, found, len(self.known))),
         )
 
-    def _largest_change(self, influence: Influence) -> float:
+    def _largest_change(self, items: ItemInfluence) -> float:
         """How much the label of one unlabelled point can change the metric at most."""
-        lowest, highest = influence.range()
-        return float((highest - lowest)[self.predictions[self.unlabelled]].max(initial=0.0))
+        lowest, highest = items.range()
+        return float((highest - lowest)[self.unlabelled].max(initial=0.0))
 
-    def _groups(self, metric: Metric, influence: Influence, tail: float) -> list["Group"]:
-        """Points predicted as the class of the metric, and the others; all points where it is not about one class."""
-        mean, variance = influence.moments(self.belief)
+    def _groups(
+        self, items: ItemInfluence, members: Sequence[Mask], squares: Array, rows: Array, tail: float
+    ) -> list["Group"]:
+        """Parts of the variance: of the points answered with the metric's class and of the others, or of all."""
+        mean, variance = items.moments(self.belief)
         second, third = self._spread_of_weights
-        believed, skewed = variance * second, influence.third_moment(self.belief) * third
-        lowest, highest = (bound[self.predictions] for bound in influence.range())
-        squares = np.concatenate([part.squares(self.residuals(influence, part)) for part in self.parts])
-        rows = np.concatenate([part.rows for part in self.parts])
+        believed, skewed = variance * second, items.third_moment(self.belief) * third
+        lowest, highest = items.range()
 
         def group(members: Mask) -> Group:
             shown, left = squares[members[rows]], self.unlabelled & members
@@ -202,17 +263,174 @@ class Difference:
                 unseen_high=largest_unseen((highest - mean)[left], self.exposure[left], tail),
             )
 
-        if len(metric.classes) != 1:
-            return [group(np.ones(len(self.known), np.bool_))]
-        own = self.predictions == metric.classes[0]
-        return [group(own), group(~own)]
+        return [group(one) for one in members]
 
-    def residuals(self, influence: Influence, part: "_Part") -> Array:
-        """(n,) D[a, y] - E_f D of the stage's sample."""
-        predicted, believed = self.predictions[part.rows], part.belief.rows(part.rows)
-        classes = np.broadcast_to(np.arange(believed.shape[1]), believed.shape)
-        mean = (believed * influence.at(predicted[:, None], classes)).sum(1)
-        return np.asarray(influence.at(predicted, self.known[part.rows]) - mean)
+
+def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], tail: float) -> "Linearised":
+    """A difference of metrics, each of its own points and model: terms and influences are added point by point.
+
+    among  the difference estimator of a set of points (None: the whole pool)
+    """
+    whole = among(None)
+    pool, known = whole.pool, whole.known
+    union = among(metric.members(pool))
+    n_stages, n_points = len(union.samples), len(known)
+    terms, centred = np.zeros((n_stages, n_points)), np.zeros((n_stages, n_points))
+    parts, value, too_high, too_low = [], 0.0, 0.0, 0.0
+    for factor, side_metric in metric.parts:
+        members = side_metric.members(pool)
+        estimator = among(members)
+        side = estimator.side(side_metric)
+        value += factor * side.value
+        parts.append((factor, side.items, members))
+        squares = np.zeros(n_points)
+        for stage, part in enumerate(estimator.parts):
+            residuals = residuals_of(side.items, part, known)
+            terms[stage, part.rows] += factor * part.share * part.expansion * residuals
+            moved = factor * part.centred(residuals)
+            centred[stage, part.rows] += moved
+            squares[part.rows] += moved**2
+        excess = side_metric.excess(pool, squares)
+        too_high, too_low = (too_high + excess, too_low) if factor > 0 else (too_high, too_low + excess)
+    items = SumOfItems(parts)
+    stages = [(stage, part.rows) for stage, part in enumerate(union.parts)]
+    rows = np.concatenate([rows for _, rows in stages])
+    found = np.concatenate([centred[stage, rows] for stage, rows in stages]) ** 2
+    return Linearised(
+        metric=metric,
+        value=value,
+        groups=union._groups(items, [np.ones(n_points, np.bool_)], found, rows, tail),
+        spread=items.spread(Base(union)),
+        size=int(union.inside.sum()),
+        labels=union.labels,
+        drawn=min(among(side_metric.members(pool)).drawn for _, side_metric in metric.parts),
+        unlabelled=int(union.unlabelled.sum()),
+        skipped=int(union.inside[union.skipped].sum()),
+        classes=union.n_classes,
+        terms=np.concatenate([terms[stage, rows] for stage, rows in stages]),
+        rows=rows,
+        half_point=union._largest_change(items) / 2,
+        too_high=too_high,
+        too_low=too_low,
+    )
+
+
+def residuals_of(items: ItemInfluence, part: "_Part", known: Array) -> Array:
+    """(n,) D_i(y_i) - E_f D_i of the stage's sample."""
+    return np.asarray(items.at(part.rows, known[part.rows]) - items.mean(part.rows, part.belief))
+
+
+@dataclass(frozen=True)
+class Side:
+    """A metric at its point of linearisation: value, influence, sum over the points of (D - mean)^2."""
+
+    value: float
+    items: ItemInfluence
+    spread: float
+
+
+# ---------------------------------------------------------------- weights of the whole pool
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """What: as believed, and corrected at the samples; signed."""
+
+    estimator: Difference
+
+    @property
+    def n_classes(self) -> int:
+        return self.estimator.n_classes
+
+    @property
+    def mass(self) -> Array:
+        return self.estimator.inside.astype(np.float64)
+
+    def table(self, rows: RowCodes) -> Array:
+        expected, correction = self.estimator.tables(rows)
+        return np.asarray(expected + correction)
+
+    def of_class(self, code: int | Array) -> Array:
+        return self.estimator.classes_expected(code) + self.estimator.classes_corrected(code)
+
+
+@dataclass(frozen=True)
+class Base:
+    """W0, where metrics are linearised: as believed, and more of the correction the more labels.
+
+    Ratios of noisy cells are wild; with `labels_per_class` labels of each class half of the correction is trusted.
+    along  (N, C) scores along which the belief is corrected, in bins; None to leave it as it is
+    """
+
+    estimator: Difference
+    along: Array | None = None
+
+    @property
+    def n_classes(self) -> int:
+        return self.estimator.n_classes
+
+    @property
+    def mass(self) -> Array:
+        return self.estimator.inside.astype(np.float64)
+
+    def table(self, rows: RowCodes) -> Array:
+        expected, correction = self.estimator.tables(rows)
+        return positive(expected + self._trust(len(expected)) * correction)
+
+    def of_class(self, code: int | Array) -> Array:
+        expected = self.estimator.classes_expected(code)
+        if self.along is None or not isinstance(code, int):
+            return expected
+        count = int(np.clip(self.estimator.drawn // LABELS_PER_BIN, 1, MOST_BINS))
+        bins = bins_of(self.along[:, code], self.mass, count)
+        moved = np.bincount(bins, self.estimator.classes_corrected(code), count)
+        return shifted_odds(expected, bins, np.bincount(bins, expected, count) + self._trust(count) * moved)
+
+    def _trust(self, cells: int) -> float:
+        return self.estimator.drawn / (self.estimator.drawn + RECIPE.labels_per_class * cells)
+
+
+@dataclass(frozen=True)
+class Believed:
+    """W as one belief has it, labels aside; members (N,) the points inside, or None for all."""
+
+    belief: Belief
+    members: Mask | None = None
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.belief.rivals.shape[1])
+
+    @property
+    def mass(self) -> Array:
+        return np.ones(len(self.belief.agree)) if self.members is None else self.members.astype(np.float64)
+
+    def table(self, rows: RowCodes) -> Array:
+        return self.belief.table_by(rows.codes, rows.count, self.members)
+
+    def of_class(self, code: int | Array) -> Array:
+        found = self.belief.of_class(code)
+        return found if self.members is None else np.where(self.members, found, 0.0)
+
+
+def shifted_odds(chances: Array, bins: Array, totals: Array) -> Array:
+    """(N,) the chances with odds multiplied by one factor in each bin, so that they add up to these totals.  (S10)
+
+    Chances of 0 and 1 stay; a total that cannot be reached is come as close to as a factor of e^10 allows.
+    """
+    low, high = np.full(len(totals), -10.0), np.full(len(totals), 10.0)
+    odds = chances / np.maximum(1 - chances, 1e-300)
+    open_ = (chances > 0) & (chances < 1)
+
+    def shifted(shift: Array) -> Array:
+        factor = np.exp(shift)[bins] * odds
+        return np.where(open_, factor / (1 + factor), chances)
+
+    for _ in range(30):
+        middle = (low + high) / 2
+        enough = np.bincount(bins, shifted(middle), len(totals)) >= totals
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return shifted((low + high) / 2)
 
 
 @dataclass(frozen=True)
@@ -249,6 +467,16 @@ class _Part:
         scale = (self.share * self.expansion) ** 2 / np.maximum(1 - chance, 1e-12) * (n / max(n - 1, 1))
         return np.asarray(scale * (residuals - centre) ** 2)
 
+    def centred(self, residuals: Array) -> Array:
+        """(n,) the roots of `squares`, signed."""
+        total = float(self.expansion.sum())
+        if total <= 0:
+            return np.zeros(len(residuals))
+        centre = float((self.expansion * residuals).sum()) / total
+        n, chance = len(residuals), self.stage.chances[self.rows]
+        scale = self.share * self.expansion * np.sqrt(n / max(n - 1, 1) / np.maximum(1 - chance, 1e-12))
+        return np.asarray(scale * (residuals - centre))
+
 
 @dataclass(frozen=True)
 class Group:
@@ -274,6 +502,7 @@ class Linearised:
     labels, drawn, unlabelled, skipped  points with a label, labels in samples, points without, skipped ones
     terms   (n,) signed terms of the correction, at the sampled rows
     half_point  half of what the label of one more point can change
+    too_high, too_low  most by which the estimate is off on average, to either side
     """
 
     metric: Metric
@@ -289,6 +518,8 @@ class Linearised:
     terms: Array
     rows: Array
     half_point: float = 0.0
+    too_high: float = 0.0
+    too_low: float = 0.0
 
     @cached_property
     def variance(self) -> float:
@@ -301,7 +532,7 @@ class Linearised:
         The variance is what squared residuals show, and not less than the mean of that and of what the belief expects,
         weighted by degrees of freedom: with few errors among the labels their squares are a poor witness.
         """
-        scales = scales_at(self.metric, self.value, candidate) if len(self.groups) == 2 else (1.0,)
+        scales = self.metric.scales_at(self.value, candidate) if len(self.groups) == 2 else (1.0,)
         shown = sum(a**2 * group.shown for a, group in zip(scales, self.groups, strict=True))
         believed = sum(a**2 * group.believed for a, group in zip(scales, self.groups, strict=True))
         third = sum(a**3 * group.third for a, group in zip(scales, self.groups, strict=True))

@@ -1,0 +1,32 @@
+"""altmas threshold: which threshold of a score keeps a claim."""
+
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import READ, command
+
+
+@command("threshold", READ, 'altmas threshold xray.altmas "recall[pneumonia] >= 0.90"')
+def threshold(
+    session: opt.SessionFile,
+    claim: Annotated[
+        str, typer.Argument(metavar="CLAIM", help="recall[class] >= number, or precision.", show_default=False)
+    ],
+    json: opt.Json = False,
+) -> None:
+    """The largest threshold of a class's score that is shown to keep its recall, and the precision that it costs.
+
+    For npv likewise; for precision and specificity the smallest threshold shown to keep them, and the recall that it
+    costs. Candidates are tested one after another, each at the confidence of the session, until the first at which the
+    claim is not shown. Exit 0 if there is such a threshold, 3 if none is shown yet.
+    """
+    with opt.opened(session) as one, show.working("estimating"):
+        found = one.threshold(claim)
+    if json:
+        show.as_json(found.to_dict())
+    else:
+        show.say(str(found))
+    raise typer.Exit(0 if found.found else 3)

@@ -1,0 +1,138 @@
+"""Which threshold of a score keeps a metric where it should be: a fixed sequence of tests (S11).
+
+Recall falls as the threshold rises. The candidates are fixed before any label is looked at: thresholds at which the
+scores themselves expect recall to fall by equal steps. They are tested from the lowest up, each at the confidence of
+the session, until the first at which the claim is not shown; the last before it is the answer. Each test may use the
+whole error because no later one is made unless all before it succeeded (Maurer, Hothorn and Lehmacher 1995). Precision
+and specificity rise with the threshold: they are tested downwards, from where a fifth of the class is expected above,
+as hardly any label tells about fewer points.
+"""
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from altmas.claims import Claim
+from altmas.errors import MethodError, MetricError, PlanError
+from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.frames import plain
+from altmas.metrics import Metric, metric_set
+from altmas.metrics.formulas import scores_of
+from altmas.pool import Pool
+from altmas.types import Array
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+CANDIDATES = 40
+"""Thresholds that are tested."""
+
+FIRST_SHARE = 0.2
+"""Expected recall at the first threshold that is tested for a metric that rises with it."""
+CHOSEN_FOR = "recall, precision, specificity and npv"
+"""Metrics for which thresholds are chosen. That npv falls with the threshold is a rule; tests hold in any case."""
+
+
+@dataclass(frozen=True)
+class ThresholdChoice:
+    """The threshold that is shown to keep a claim, with what it costs.
+
+    threshold  nan if the claim is shown at no candidate
+    kept, cost estimates of the claim's metric and of what is paid for it, at the threshold (or at the first candidate)
+    path       (threshold, kept, cost) of every candidate, from the lowest up
+    """
+
+    claim: Claim
+    threshold: float
+    kept: Estimate
+    cost: Estimate
+    path: tuple[tuple[float, Estimate, Estimate], ...]
+    from_below: bool = True
+    too_early: bool = False
+
+    @property
+    def found(self) -> bool:
+        """Whether there is such a threshold."""
+        return not math.isnan(self.threshold)
+
+    def __str__(self) -> str:
+        kept, cost = (f"{one.metric} {one.value:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in (self.kept, self.cost))
+        labels = f"{self.kept.labels} label{'' if self.kept.labels == 1 else 's'}"
+        if self.too_early:
+            return f"no threshold yet: nothing is called shown with fewer than {LEAST_DRAWN} drawn labels ({labels})"
+        if not self.found:
+            return f"no threshold is shown to keep it: {self.claim} ({labels}; at the first one, {kept})"
+        end = "largest" if self.from_below else "smallest"
+        return f"{self.threshold:.6g} is the {end} threshold shown to keep it: {self.claim} ({kept}; {cost}; {labels})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON (undefined numbers are None)."""
+        rows = [{"threshold": t, "kept": plain(asdict(a)), "cost": plain(asdict(b))} for t, a, b in self.path]
+        claim = {"metric": self.claim.metric, "relation": self.claim.relation, "value": self.claim.value}
+        return {
+            "claim": claim,
+            "threshold": self.threshold if self.found else None,
+            "kept": plain(asdict(self.kept)),
+            "cost": plain(asdict(self.cost)),
+            "path": rows,
+        }
+
+
+def choose_threshold(session: "Session", text: str) -> ThresholdChoice:
+    """The threshold of a session's scores that is shown to keep a claim such as "recall[cat] >= 0.9"."""
+    claim = Claim.parse(text)
+    metric = _metric_of(claim, session.pool)
+    if not session.method.traits.any_metric:
+        raise MethodError(f"method {session.method.name!r} cannot estimate metrics at a threshold; assured can")
+    grid = candidates(scores_of(session.pool, metric.model)[:, metric.classes[0]])
+    kept, cost = (_along(kind, metric, grid, session.pool) for kind in (metric.kind, metric.about.paid_in))
+    task = replace(session.task, metrics=(*kept.values(), *cost.values()), targets=())
+    told = session.method.estimate(task, session.history)
+    path = tuple((t, told[kept[t].name], told[cost[t].name]) for t in grid if t in kept and t in cost)
+    early = session.history.drawn_labels < LEAST_DRAWN and len(session.history.labels) < len(session.pool)
+    order = path if metric.about.falls else path[: max(1, round(len(path) * (1 - FIRST_SHARE)))][::-1]
+    best, threshold = order[0], math.nan
+    for row in () if early else order:
+        if claim.answer(row[1]) != "shown":
+            break
+        best, threshold = row, row[0]
+    return ThresholdChoice(claim, threshold, best[1], best[2], path, metric.about.falls, early)
+
+
+def _metric_of(claim: Claim, pool: Pool) -> Metric:
+    """The metric of the claim, without a threshold of its own; PlanError or MetricError if none can be chosen."""
+    (metric, *others) = metric_set([claim.metric], pool)
+    accepted = f"write a claim such as 'recall[{pool.classes[-1]}] >= 0.9'; thresholds are chosen for {CHOSEN_FOR}"
+    if others:
+        raise PlanError(f"threshold for {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
+    if not metric.about.paid_in or metric.where is not None or metric.threshold is not None:
+        raise PlanError(f"threshold for {claim.metric!r}: no threshold can be chosen for it; {accepted}")
+    if claim.relation not in (">=", ">"):
+        raise PlanError(f"threshold for {claim.metric!r}: expected >= or >, got {claim.relation!r}; {accepted}")
+    if not 0 < claim.value < 1:
+        raise PlanError(f"threshold for {claim.metric!r}: {claim.value:g} is no share between 0 and 1; {accepted}")
+    return metric
+
+
+def candidates(scores: Array) -> list[float]:
+    """Thresholds, from the lowest up, between which the scores expect equal shares of the points of the class."""
+    ordered = np.sort(np.asarray(scores, np.float64))
+    below = np.cumsum(ordered) - ordered
+    steps = np.arange(CANDIDATES) / CANDIDATES * ordered.sum()
+    places = np.minimum(np.searchsorted(below, steps), len(ordered) - 1)
+    return sorted(set(ordered[places].tolist()))
+
+
+def _along(kind: str, metric: Metric, grid: list[float], pool: Pool) -> dict[float, Metric]:
+    """{threshold: metric of that kind}, where it can be defined."""
+    found = {}
+    before = "" if metric.model is None else f"{metric.model}: "
+    for threshold in grid:
+        try:
+            (found[threshold],) = metric_set(f"{before}{kind}[{pool.classes[metric.classes[0]]},{threshold!r}]", pool)
+        except MetricError as refused:  # precision where no score reaches the threshold
+            if "can never be defined" not in str(refused):
+                raise
+    return found

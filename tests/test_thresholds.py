@@ -1,0 +1,112 @@
+"""Thresholds of a score that are shown to keep a claim."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import altmas
+from altmas.cli import app
+from altmas.errors import MethodError, MetricError, PlanError
+from altmas.metrics import metric_set, truth_values
+from altmas.thresholds import CANDIDATES, candidates
+from scores_world import a_pool
+
+POOL, TRUTH = a_pool(2, n=3000, ties=False, seed=7)
+CLASSES = np.array(["cat", "dog"])
+
+
+def session_of(labels=200, seed=0, pool=POOL, truth=TRUTH, path=None, **settings):
+    session = altmas.Session.create(path, pool, metrics=["recall[dog]"], seed=seed, **settings)
+    for size in filter(None, (60, labels - 60)):
+        session.tell({query.id: CLASSES[truth[query.index]] for query in session.ask(size)})
+    return session
+
+
+def at(name, threshold):
+    (value,) = truth_values(POOL, TRUTH, metric_set(f"{name}[dog,{threshold!r}]", POOL)).values()
+    return value
+
+
+def test_candidates_are_scores_that_expect_equal_steps_of_recall():
+    scores = POOL.scores[:, 1]
+    grid = candidates(scores)
+    assert grid[0] == scores.min() and len(grid) == CANDIDATES and grid == sorted(grid)
+    expected = [scores[scores >= t].sum() / scores.sum() for t in grid]
+    np.testing.assert_allclose(-np.diff(expected), 1 / CANDIDATES, atol=0.002)
+
+
+def test_the_largest_threshold_shown_to_keep_recall_is_found_with_its_cost():
+    found = session_of().threshold("recall[dog] >= 0.9")
+    assert found.found and at("recall", found.threshold) >= 0.9
+    assert found.kept.low >= 0.9 and found.kept.metric.startswith("recall[dog,")
+    assert found.cost.low < at("precision", found.threshold) < found.cost.high
+    assert "is the largest threshold shown to keep it" in str(found) and "precision[dog," in str(found)
+    later = [kept for t, kept, _ in found.path if t > found.threshold]
+    assert later[0].low < 0.9  # the sequence ended at the first that is not shown
+
+
+def test_precision_is_kept_by_the_smallest_threshold():
+    found = session_of(400).threshold("precision[dog] >= 0.6")
+    assert found.found and at("precision", found.threshold) >= 0.6
+    assert "smallest" in str(found) and found.cost.metric.startswith("recall[dog,")
+    below = [kept for t, kept, _ in found.path if t < found.threshold]
+    assert below[-1].low < 0.6
+
+
+def test_a_threshold_that_does_not_keep_the_claim_is_hardly_ever_chosen():
+    runs = [session_of(120, seed=seed).threshold("recall[dog] >= 0.9") for seed in range(25)]
+    wrong = sum(found.found and at("recall", found.threshold) < 0.9 for found in runs)
+    assert wrong <= 3 and sum(found.found for found in runs) >= 20  # 2.5 % and 3 standard errors of 25 runs
+
+
+def test_without_labels_nothing_is_shown():
+    early = altmas.Session.create(None, POOL, metrics=["recall[dog]"]).threshold("recall[dog] >= 0.9")
+    assert not early.found and "fewer than 20 drawn labels" in str(early)
+    assert early.to_dict()["threshold"] is None
+    never = session_of(60).threshold("recall[dog] >= 0.99999")
+    assert "no threshold is shown" in str(never) or never.threshold == POOL.scores[:, 1].min()
+
+
+@pytest.mark.parametrize(
+    ("claim", "kind", "said"),
+    [
+        ("recall >= 0.9", MetricError, "needs a class"),
+        ("accuracy >= 0.9", PlanError, "no threshold can be chosen.*recall, precision"),
+        ("roc_auc >= 0.9", PlanError, "no threshold can be chosen"),
+        ("recall[dog,0.2] >= 0.9", PlanError, "no threshold can be chosen"),
+        ("recall[dog]@site=A >= 0.9", PlanError, "no threshold can be chosen"),
+        ("recall[dog] <= 0.9", PlanError, "expected >= or >"),
+        ("recall[dog] >= 90", PlanError, "no share between 0 and 1"),
+        ("per_class >= 0.9", PlanError, "name one of them"),
+        ("recall[dog] is high", PlanError, "was not understood"),
+    ],
+)
+def test_what_has_no_threshold_is_refused_in_a_sentence(claim, kind, said):
+    with pytest.raises(kind, match=said):
+        altmas.Session.create(None, POOL, metrics=["recall[dog]"]).threshold(claim)
+
+
+def test_scores_and_a_method_that_knows_thresholds_are_needed():
+    bare = altmas.Pool(None, CLASSES[POOL.predictions], classes=["cat", "dog"])
+    with pytest.raises(MetricError, match="scores"):
+        altmas.Session.create(None, bare).threshold("recall[dog] >= 0.9")
+    with pytest.raises(MethodError, match="assured can"):
+        altmas.Session.create(None, POOL, method="lure").threshold("recall[dog] >= 0.9")
+
+
+def test_the_command_says_the_threshold_and_exits_by_it(tmp_path):
+    table = tmp_path / "pool.csv"
+    rows = zip(CLASSES[POOL.predictions], *POOL.scores.T, strict=True)
+    table.write_text(
+        "id,answer,cat,dog\n" + "".join(f"{i},{a},{float(c)!r},{float(d)!r}\n" for i, (a, c, d) in enumerate(rows))
+    )
+    pool = altmas.Pool.from_table(table, prediction="answer", id="id", scores=["cat", "dog"])
+    path = tmp_path / "t.altmas"
+    with session_of(150, pool=pool, path=path):
+        pass
+    run = CliRunner().invoke(app, ["threshold", str(path), "recall[dog] >= 0.9", "--json"])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["threshold"] > 0
+    assert CliRunner().invoke(app, ["threshold", str(path), "recall[dog] >= 0.999999"]).exit_code in (0, 3)

@@ -292,7 +292,7 @@ def test_pseudo_labels_follow_what_the_metric_looks_at(name):
     variance = total**2 * (1 - drawn / total) * (labels * (slope - mean) ** 2).sum() / n / n
     centre = (value * drawn + Z**2 / 2) / (drawn + Z**2)
     if metric.about.proportion is None:
-        assert (low, high) == pytest.approx(wilson(value, centre * (1 - centre) / variance, Z))
+        assert (low, high) == pytest.approx(share_interval(value, centre * (1 - centre) / variance, Z))
     else:
         assert low < value < high
     assert note == ""

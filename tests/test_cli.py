@@ -349,8 +349,8 @@ def test_usage_errors_end_with_2_and_name_the_near_command():
 
 def test_every_promised_command_exists():
     promised = (
-        "demo init add-model plan label ask tell skip undo status estimate check compare report simulate export import "
-        "doctor"
+        "demo init add-model plan label ask tell skip undo status estimate check compare rank report simulate "
+        "export import doctor"
     )
     assert set(promised.split()) == COMMANDS
 
@@ -568,6 +568,20 @@ def test_a_model_is_added_from_a_table_by_id(two_models, tmp_path):
     assert wrong_order.code == 2 and "another order" in wrong_order.err
     again = run("add-model", session, "v2", "--data", turned, "--prediction", "v2", "--id", "id")
     assert again.code == 2 and "already" in again.err and "nothing was recorded" in again.err
+
+
+def test_models_are_ranked(two_models, tmp_path):
+    session = tmp_path / "both.altmas"
+    both = ("--data", two_models, "--prediction", "v1", "--prediction", "v2", "--id", "id")
+    assert run("init", session, *both, "--rank", "accuracy").code == 0
+    assert "no drawn label" in run("rank", session).out
+    for query in json.loads(run("ask", session, "-n", "30", "--json").out):
+        run("tell", session, query["id"], "cat" if int(query["id"][1:]) % 2 else "dog")
+    shown = run("rank", session)
+    assert shown.code == 0 and "v1 looks best after 30 labels" in " ".join(shown.out.split())
+    assert json.loads(run("rank", session, "--json").out)["best"] == "v1"
+    refused = run("rank", session, "--metric", "v2: accuracy")
+    assert refused.code == 2 and "without a model's name" in refused.err
 
 
 def test_scores_of_several_models_say_whose_they_are(two_models, tmp_path):

@@ -323,3 +323,59 @@ def test_codes_of_the_second_model_are_read_like_those_of_the_first():
     pool = Pool(None, ["a", "b", "a"], classes=["a", "b"])
     assert second_predictions(pool, [0, 1, 1]).tolist() == [0, 1, 1]
     assert second_predictions(pool, {0: "b", 1: "a", 2: "b"}).tolist() == [1, 0, 1]
+
+
+# ---------------------------------------------------------------- with the belief of the default method
+
+
+def told_session(world, labels, **options):
+    session = Session.create(None, world.pool, metrics=["accuracy", "recall[0]"], **options)
+    for _ in range(labels // 20):
+        session.tell({query.id: int(world.truth[query.index]) for query in session.ask(20)})
+    return session
+
+
+def test_the_default_method_compares_by_its_belief_with_values_of_its_estimates():
+    world = World(5)
+    session = told_session(world, 120)
+    found = session.compare(world.second)
+    both = session.pool.with_models(
+        *session.pool.models, replace(session.pool.models[0], name="v2", predictions=world.second)
+    )
+    metrics = metric_set(["accuracy"], both)
+    by_hand = session.method.estimate(replace(session.task, pool=both, metrics=metrics), session.history)
+    assert found["accuracy"].first == pytest.approx(by_hand[0].value)
+    assert found["accuracy"].second == pytest.approx(by_hand[1].value)
+    assert found["accuracy"].low < found["accuracy"].value < found["accuracy"].high
+
+
+def test_no_verdict_on_fewer_than_20_drawn_labels():
+    world = World(6, n=400, first=0.05, second=0.99)
+    session = Session.create(None, world.pool)
+    session.tell({query.id: int(world.truth[query.index]) for query in session.ask(15)})
+    (found,) = session.compare(world.second)
+    assert found.verdict == "undecided" and "fewer than 20" in found.note
+
+
+def test_a_comparison_leaves_the_session_as_it_was():
+    world = World(7, n=300)
+    session = told_session(world, 40)
+    before = session.status().seq, len(session.pool.models)
+    session.compare(world.second)
+    assert (session.status().seq, len(session.pool.models)) == before
+
+
+@pytest.mark.slow
+def test_differences_by_the_belief_cover_and_are_no_wider_than_by_weights_alone():
+    hits, widths = [], []
+    for seed in range(60):
+        world = World(100 + seed)
+        session = told_session(world, 160, seed=seed)
+        metrics = metric_set(["accuracy"], world.pool)
+        true = world.difference(metrics)["accuracy"]
+        (by_weights,) = compare_predictions(world.pool, session.history, world.second, metrics, 0.95, session.method)
+        found = session.compare(world.second)["accuracy"]
+        hits.append(found.low <= true <= found.high)
+        widths.append((found.high - found.low, by_weights.high - by_weights.low))
+    assert np.mean(hits) >= 0.90
+    assert np.mean(widths, axis=0)[0] <= 1.1 * np.mean(widths, axis=0)[1]

@@ -51,6 +51,7 @@ ORDER = (
     "guaranteed",
     "session",
     "compare",
+    "ranking",
     "claims",
     "thresholds",
     "simulate",

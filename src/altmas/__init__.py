@@ -21,6 +21,7 @@ register(
     report="altmas.report:report_of",
     compare="altmas.compare:compare",
     threshold="altmas.thresholds:choose_threshold",
+    ranking="altmas.ranking:ranking",
     export="altmas.interop:export_items",
     export_labels="altmas.interop:export_labels",
     import_labels="altmas.interop:import_labels",

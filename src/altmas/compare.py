@@ -3,7 +3,8 @@
 One point carries both predictions, so the difference of a metric is estimated from pairs: what both models get right
 or wrong alike cancels. Notation: a_i, b_i the two predictions, y_i the label, Delta = Q(T_b) - Q(T_a).
     D_i    = dQ/dT[b_i, y_i] at T_b  -  dQ/dT[a_i, y_i] at T_a           influence of point i on Delta (C4)
-Tables and variance are those of weighted.py, with D minus its weighted mean as the residual.
+Methods that estimate differences (`assured`, `tradition`) do so here, with their own belief and interval; for others
+tables and variance are those of weighted.py, with D minus its weighted mean as the residual.
 """
 
 import math
@@ -17,14 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from altmas.above import above
 from altmas.errors import FileError, MetricError, PoolError
+from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.frames import frame_of, plain
+from altmas.guaranteed import with_guarantee
 from altmas.history import History
 from altmas.intervals import normal_quantile, student_quantile
 from altmas.methods import Method, inclusion_of
 from altmas.metrics import Metric, MetricLike, metric_set
-from altmas.pool import Pool
+from altmas.metrics.differences import difference as difference_of
+from altmas.pool import Model, Pool
 from altmas.pool.alignment import aligned
 from altmas.suggest import listing
+from altmas.task import Task
 from altmas.types import Array
 from altmas.weighted import Sample, has_probabilities, sample_of, weighted_table
 
@@ -142,19 +147,26 @@ def compare(
     *,
     ids: ArrayLike | None = None,
 ) -> Comparison:
-    """The second model against the session's, on its metrics or on those given.
+    """The second model against the session's first, on its metrics or on those given.
 
     `predictions` is aligned with the pool by row, or with `ids`, or a mapping {id: prediction}; PoolError,
     UnknownLabel or UnknownPoint names what does not fit.
     """
     task, history = session.task, session.history
+    if not task.pool.models:
+        raise PoolError("there is no model in this session to compare with; add both: session.add_model(name, ...)")
     second = second_predictions(task.pool, predictions, ids)
-    asked = _comparable(task.metrics if metrics is None else metric_set(metrics, task.pool), given=metrics is not None)
-    differences = compare_predictions(task.pool, history, second, asked, task.confidence, session.method)
+    first = replace(task, pool=task.pool.with_models(task.pool.models[0]))
+    wanted = metric_set(session.plan.metrics if metrics is None else metrics, first.pool)
+    asked = _comparable(wanted, given=metrics is not None)
+    if session.method.traits.any_metric and has_probabilities(history):
+        differences = estimated_differences(session.method, task, history, second, asked)
+    else:
+        differences = compare_predictions(first.pool, history, second, asked, task.confidence, session.method)
     if not has_probabilities(history):
-        other = replace(task, pool=with_predictions(task.pool, second), metrics=asked)
+        other = replace(first, pool=with_predictions(first.pool, second), metrics=asked)
         pairs = zip(
-            session.method.estimate(replace(task, metrics=asked), history),
+            session.method.estimate(replace(first, metrics=asked), history),
             session.method.estimate(other, history),
             strict=True,
         )
@@ -164,6 +176,45 @@ def compare(
         ]
     disagreements = int((second != task.pool.predictions).sum())
     return Comparison(tuple(differences), len(task.pool), disagreements, len(history.labels), session.method.name)
+
+
+def estimated_differences(
+    method: Method, task: Task, history: History, second: NDArray[np.int64], metrics: Sequence[Metric]
+) -> list[Difference]:
+    """Delta of each metric as the method estimates any difference: from its belief about all points, if it has one."""
+    pool = task.pool
+    first, taken = pool.models[0], {model.name for model in pool.models}
+    name = next(name for name in map("second{}".format, ["", *range(2, len(taken) + 3)]) if name not in taken)
+    pairs = [(_of_model(metric, name), _of_model(metric, first.name)) for metric in metrics]
+    asked = tuple(one for theirs, mine in pairs for one in (theirs, mine, difference_of(theirs, mine)))
+    both = replace(task, pool=pool.with_models(*pool.models, Model(name, second)), metrics=asked, targets=(), rank=())
+    estimates = method.estimate(both, history)
+    if task.guarantee:
+        estimates = with_guarantee(method, both, history, estimates)
+    return [
+        _told(metric, estimates[3 * place : 3 * place + 3], history, first.predictions != second, pool)
+        for place, metric in enumerate(metrics)
+    ]
+
+
+def _of_model(metric: Metric, model: str) -> Metric:
+    return replace(metric, name=f"{model}: {metric.name}", model=model)
+
+
+def _told(metric: Metric, estimates: Sequence[Estimate], history: History, differs: Array, pool: Pool) -> Difference:
+    theirs, mine, apart = estimates
+    members = metric.members(pool)
+    inside = np.ones(len(pool), np.bool_) if members is None else members
+    labelled = history.labelled[inside[history.labelled]]
+    exact, note = len(labelled) == inside.sum(), apart.note
+    verdict = verdict_of(metric, apart.low, apart.high, exact=exact)
+    if math.isnan(apart.value):
+        note = _why_undefined(metric, history.drawn_labels)
+    elif not exact and history.drawn_labels < LEAST_DRAWN:
+        verdict = "undecided"
+        note = f"{history.drawn_labels} drawn labels: nothing is decided with fewer than {LEAST_DRAWN}"
+    values = (mine.value, theirs.value, apart.value, apart.low, apart.high, apart.confidence)
+    return Difference(metric.name, *values, verdict, len(labelled), int(differs[labelled].sum()), note)
 
 
 def _comparable(metrics: Sequence[Metric], *, given: bool) -> tuple[Metric, ...]:

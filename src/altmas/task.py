@@ -21,4 +21,5 @@ class Task:
     targets: tuple[tuple[str, float], ...] = ()  # (metric name, half-width)
     budget: int | None = None  # labels that may be told in all
     guarantee: bool = False  # intervals with a finite-sample proof where the metric has one
+    rank: tuple[Metric, ...] = ()  # one metric of each model: which of them is best is what the draws are for
     stopping: bool = False  # the session may stop by what intervals show, so they should hold at every look

@@ -19,6 +19,7 @@ from altmas.cli import (  # noqa: F401
     export,
     import_,
     compare,
+    rank,
     report,
     simulate,
     doctor,

@@ -54,6 +54,15 @@ def init(
             "--guarantee", help="Intervals with a finite-sample proof at every look (wider).", rich_help_panel=opt.AIM
         ),
     ] = False,
+    rank: Annotated[
+        str,
+        typer.Option(
+            "--rank",
+            metavar="METRIC",
+            help="Which of several models is best by this metric? Items are drawn where contenders differ.",
+            rich_help_panel=opt.AIM,
+        ),
+    ] = "",
     seed: opt.Seed = 0,
     double_share: Annotated[
         float,
@@ -97,6 +106,7 @@ def init(
         exist_ok=exist_ok,
         double_share=double_share,
         guarantee=guarantee,
+        rank=rank,
         instructions=instructions,
         definitions=opt.pairs("--definition", definitions, last=False),
     )

@@ -13,9 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from altmas.errors import PlanError
+from altmas.errors import MethodError, PlanError
 from altmas.guaranteed import offers_guarantee
 from altmas.methods import DEFAULT_METHOD, Method, check, check_installed, method_named
+from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.methods.protocol import DrawsInSequence
 from altmas.metrics import Metric, MetricLike, is_one, metric_set
 from altmas.pool import Pool
@@ -34,6 +35,7 @@ class Plan:
     thresholds    {metric: value}; the session may stop once the interval lies wholly on one side
     double_share  share of the drawn points that two annotators label without seeing each other's vote
     guarantee     intervals with a finite-sample proof that holds at every look, where the metric has one
+    rank          the metric by which the models are to be ranked: draws then go where contenders differ; "" for none
     instructions  what the labellers are told;  definitions  {class: what it means}
     fingerprint   of the pool: one hash for each part
     """
@@ -47,6 +49,7 @@ class Plan:
     seed: int = 0
     double_share: float = 0.0
     guarantee: bool = False
+    rank: str = ""
     instructions: str = ""
     definitions: Mapping[str, str] = field(default_factory=dict)
     fingerprint: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +68,7 @@ class Plan:
         seed: int | None = 0,
         double_share: float = 0.0,
         guarantee: bool = False,
+        rank: str = "",
         instructions: str = "",
         definitions: Mapping[str, str] | None = None,
     ) -> Self:
@@ -84,6 +88,7 @@ class Plan:
             seed=secrets.randbits(31) if seed is None else _whole("seed", seed),
             double_share=_share("double_share", double_share, ends=True),
             guarantee=_provable(bool(guarantee), chosen, asked, pool),
+            rank=_rank(rank, chosen, pool),
             instructions=str(instructions),
             definitions={str(pool.classes[pool.code(c)]): str(text) for c, text in (definitions or {}).items()},
             fingerprint=pool.fingerprint,
@@ -102,6 +107,7 @@ class Plan:
             targets,
             budget=self.budget,
             guarantee=self.guarantee,
+            rank=metrics_to_rank(self.rank, pool) if self.rank else (),
             stopping=stopping,
         )
 
@@ -153,7 +159,7 @@ class Plan:
         for what, numbers in (("target", self.targets), ("threshold", self.thresholds)):
             for name, value in numbers.items():
                 _number(f"{what} for {name!r}:", value)
-        texts = [self.instructions, *self.definitions.values(), *self.fingerprint.values()]
+        texts = [self.rank, self.instructions, *self.definitions.values(), *self.fingerprint.values()]
         if not all(isinstance(one, str) for one in texts):
             raise PlanError("instructions, definitions and fingerprint have to be texts")
         return self
@@ -197,6 +203,17 @@ def _metric_tuple(metrics: MetricLike | Iterable[MetricLike]) -> tuple[MetricLik
     if twice:
         raise PlanError(f"two metrics are called {twice[0]!r}; give each function a name of its own")
     return wanted
+
+
+def _rank(metric: str, method: Method, pool: Pool) -> str:
+    """The metric to rank by; PlanError, MetricError or MethodError if models cannot be ranked by it."""
+    if not isinstance(metric, str):
+        raise PlanError(f"rank={metric!r} was not understood; give the name of a metric, such as 'accuracy'")
+    if metric:
+        metrics_to_rank(metric, pool)
+        if not isinstance(method, ComparesModels):
+            raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
+    return metric
 
 
 def _budget(budget: int | None, pool: Pool) -> int | None:

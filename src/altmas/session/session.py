@@ -47,6 +47,7 @@ from altmas.version import __version__
 if TYPE_CHECKING:
     from altmas.compare import Comparison
     from altmas.interop import ExportResult, ImportResult
+    from altmas.ranking import Ranking
     from altmas.report import Report
     from altmas.thresholds import ThresholdChoice
 
@@ -98,6 +99,7 @@ class Session:
         exist_ok: bool = False,
         double_share: float = 0.0,
         guarantee: bool = False,
+        rank: str = "",
         instructions: str = "",
         definitions: Mapping[str, str] | None = None,
     ) -> Self:
@@ -117,6 +119,7 @@ class Session:
             seed=seed,
             double_share=double_share,
             guarantee=guarantee,
+            rank=rank,
             instructions=instructions,
             definitions=definitions,
         )
@@ -431,6 +434,14 @@ class Session:
                     self._journal.write(lambda state: [Entry("estimate", body=body)])
         except StoreFailure as failure:
             log.info("the estimate was not logged: %s", failure)
+
+    def ranking(self, metric: str | None = None) -> "Ranking":
+        """The models in tiers by a metric: best, not told apart from the best yet, shown to be worse.
+
+        By default the metric that the session was made to rank by (`rank=`), else its first.
+        """
+        made: Ranking = above("ranking")(self, metric)
+        return made
 
     def should_stop(self) -> Decision:
         """Whether the budget is spent, the pool is exhausted or every target is reached; and what is missing."""

@@ -22,6 +22,7 @@ from altmas.intervals import (
     simultaneous_quantile,
 )
 from altmas.methods.assured.belief import belief_of, folds_of
+from altmas.methods.assured.contest import Contest, disagreement, importance
 from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
 from altmas.methods.assured.diagnostics import diagnose
 from altmas.methods.assured.estimator import (
@@ -83,7 +84,7 @@ class Assured(Method):
     def propose(self, task: Task, history: History, n: int) -> Batch:
         stages, known = stages_of(history), len(history.labels)
         record: dict[str, Array] = {}
-        if self._stage_is_over(history):
+        if self._stage_is_over(history, ranking=len(task.rank) > 1):
             stage, record = begin(*self._sizes(task, history, stages), history, task.seed)
         else:
             stage = stages[-1]
@@ -129,16 +130,19 @@ class Assured(Method):
 
     # ------------------------------------------------------------ where to draw
 
-    def _stage_is_over(self, history: History) -> bool:
+    def _stage_is_over(self, history: History, *, ranking: bool = False) -> bool:
         """Whether enough labels were told since the last stage began (or none has begun yet)."""
         begun = [batch.labels_before for batch in history.batches if "population" in batch.record]
         known = len(history.labels)
-        return not begun or (known >= self.pilot and known >= self.growth * begun[-1])
+        pilot = RECIPE.ranking_pilot if ranking else self.pilot
+        return not begun or (known >= pilot and known >= self.growth * begun[-1])
 
     def _sizes(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
         """((N,) how often each point should be drawn, how many random labels each label should be worth)."""
         pool = task.pool
         samples = self._samples(task, history, stages)
+        if len(task.rank) > 1:
+            return self._ranking_sizes(task, history, samples), 1.0
         if len(history.labels) - len(history.volunteered) < self.pilot or not samples:
             plain = all(metric.right_or_wrong for metric in task.metrics)
             doubt = None if self.belief is not None else describe(pool).doubt
@@ -150,6 +154,27 @@ class Assured(Method):
         folds = folds_of(len(pool), task.seed)
         sizes = tempered_sizes(believed, seen, rows, folds, self._defensive_share(task, estimator))[0]
         return sizes, expected_gain(believed[history.known < 0], sizes[history.known < 0])
+
+    def _ranking_sizes(self, task: Task, history: History, samples: list[StageSample]) -> Array:
+        """(N,) sizes for draws that are to tell which of several models is best: where contenders differ."""
+        pool = task.pool
+        uniform, answers = RECIPE.ranking_uniform, [model.predictions for model in pool.models]
+        if history.drawn_labels < RECIPE.ranking_pilot or not samples:
+            differ = disagreement(answers, len(pool.classes))
+            return np.asarray(uniform + (1 - uniform) * differ / max(float(differ.mean()), 1e-12))
+        contest = self._contest(task, history, samples, task.rank)
+        believed, seen = importance(contest)
+        return tempered_sizes(believed, seen, contest.rows, folds_of(len(pool), task.seed), uniform)[0]
+
+    def contest(self, task: Task, history: History, metrics: tuple[Metric, ...]) -> Contest | None:
+        """One metric of each model from the labels so far; None before any label was drawn."""
+        samples = self._samples(task, history, stages_of(history))
+        return self._contest(task, history, samples, metrics) if samples else None
+
+    def _contest(
+        self, task: Task, history: History, samples: list[StageSample], metrics: tuple[Metric, ...]
+    ) -> Contest:
+        return Contest(_Estimators(samples, task, history), metrics, self._factor(task, history))
 
     def _defensive_share(self, task: Task, estimator: Difference) -> float:
         """The share of uniform draws: enough that errors nobody saw do not decide the width, where errors are rare.

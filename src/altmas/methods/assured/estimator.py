@@ -187,7 +187,7 @@ class Difference:
         return found
 
     @cached_property
-    def _spread_of_weights(self) -> tuple[Array, Array]:
+    def spread_of_weights(self) -> tuple[Array, Array]:
         """(N,) each: sum_s c_s^2 and sum_s c_s^3 times the second and third moment of (drawn / p_i - 1), if unlabelled.
 
         A point is still without a label with chance 1 - pi, so the sum over those that are estimates that over all.
@@ -247,7 +247,7 @@ class Difference:
     ) -> list["Group"]:
         """Parts of the variance: of the points answered with the metric's class and of the others, or of all."""
         mean, variance = items.moments(self.belief)
-        second, third = self._spread_of_weights
+        second, third = self.spread_of_weights
         believed, skewed = variance * second, items.third_moment(self.belief) * third
         lowest, highest = items.range()
 

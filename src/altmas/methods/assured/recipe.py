@@ -22,6 +22,8 @@ class Recipe:
     variance_share     of the tilted draws that follow the expected squared residual and not its root
     least_defensive, most_defensive   share of uniform draws, between these; what has not been seen is priced by it
     largest_gain       no stage counts more than this many times its labels when stages are combined
+    ranking_pilot      labels after which draws for a ranking follow the belief and not disagreement of models alone
+    ranking_uniform    share of such draws that stay uniform: levels are estimated too, and any belief may be wrong
 
     Estimate
     labels_per_class   labels of each class that make half of the correction part of the point of linearisation
@@ -63,6 +65,8 @@ class Recipe:
     least_defensive: float = 0.35
     most_defensive: float = 0.5
     largest_gain: float = 20.0
+    ranking_pilot: int = 20
+    ranking_uniform: float = 0.15
 
     labels_per_class: float = 4.0
     prior_df: float = 4.0

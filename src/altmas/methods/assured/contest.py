@@ -1,0 +1,209 @@
+"""Which of several models is best: one metric of each from the same labels, and the differences between them.
+
+N points, C classes, K models, q_k the metric of model k with influence D_k (estimator.py). The difference of two models
+has the influence d_i(c) = D_ki(c) - D_ji(c), which is 0 where both give the same answer and the metric is a mean over
+points: such points cost nothing to leave out. Intervals of differences are those of all estimates (S7).
+    R_k    (n,) signed roots of the squared terms of q_k, so that  sum (R_k - R_j)^2  is the variance shown of q_k - q_j
+    c_k    quantile of  max over j of (Z_j - Z_k) / sd(Z_j - Z_k),  Z = sum over labels of xi R, xi ~ Normal(0, 1)  (R1)
+A model is shown to be worse than another one if the difference lies more than c_k of its standard errors from 0. A
+truly best model is worse than none, so it is excluded only if one of the K - 1 differences misses: that chance is
+bounded by c_k (multiple comparisons with the best, Hsu 1981).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.errors import MetricError, PlanError
+from altmas.history import History
+from altmas.intervals import missed_tail, normal_quantile, score_interval
+from altmas.methods.assured.estimator import Difference, Side, linearised_sum, residuals_of
+from altmas.metrics import Metric, metric_set
+from altmas.metrics.differences import difference
+from altmas.metrics.influence import SumOfItems
+from altmas.pool import Pool
+from altmas.task import Task
+from altmas.types import Array
+
+MULTIPLIERS = 2000
+"""Draws of the multiplier bootstrap."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One metric of K models, in their order.
+
+    among   the difference estimator of a set of points (None: the whole pool)
+    factor  how many standard errors the interval of one difference reaches
+    """
+
+    among: Callable[[NDArray[np.bool_] | None], Difference]
+    metrics: Sequence[Metric]
+    factor: float
+
+    @cached_property
+    def estimator(self) -> Difference:
+        """The difference estimator of the points that the metric is about."""
+        return self.among(self.metrics[0].members(self.among(None).pool))
+
+    @cached_property
+    def sides(self) -> list[Side]:
+        """K values with the influences that their terms are made of."""
+        return [self.estimator.side(metric) for metric in self.metrics]
+
+    @cached_property
+    def values(self) -> Array:
+        """(K,) the estimates."""
+        return np.array([side.value for side in self.sides])
+
+    @cached_property
+    def scores(self) -> Array:
+        """(K,) what the best is chosen by: the mean of the estimate and of the metric on the labelled points alone.
+
+        The latter is tilted towards points on which models differ but has no weights, and so less noise.
+        """
+        weights, pool = self.estimator.known_weights, self.estimator.pool
+        alone = np.array([metric.value(pool, weights) for metric in self.metrics], np.float64)
+        return np.asarray(np.where(np.isnan(alone), self.values, (self.values + alone) / 2))
+
+    @cached_property
+    def best(self) -> int:
+        """The model that looks best so far; the first of several."""
+        scores = -self.scores if self.metrics[0].lower_is_better else self.scores
+        return int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
+
+    @property
+    def drawn(self) -> int:
+        """How many labels of drawn points there are."""
+        return self.estimator.drawn
+
+    @property
+    def labels(self) -> int:
+        """How many labels there are."""
+        return self.estimator.labels
+
+    @property
+    def unlabelled(self) -> int:
+        """How many points have no label; without any, values are exact."""
+        return int(self.estimator.unlabelled.sum())
+
+    @cached_property
+    def rows(self) -> Array:
+        """(n,) the labelled rows of all samples, as in `residuals` and `roots`."""
+        return np.concatenate([part.rows for part in self.estimator.parts])
+
+    @cached_property
+    def _residuals(self) -> list[Array]:
+        """For each stage (n, K) D_k(y) - E_f D_k of its sample."""
+        known = self.estimator.known
+        return [
+            np.column_stack([residuals_of(side.items, part, known) for side in self.sides])
+            for part in self.estimator.parts
+        ]
+
+    @cached_property
+    def residuals(self) -> Array:
+        """(n, K) the same of all stages."""
+        return np.concatenate(self._residuals)
+
+    @cached_property
+    def roots(self) -> Array:
+        """(n, K) R_k."""
+        stages = zip(self.estimator.parts, self._residuals, strict=True)
+        return np.concatenate([np.column_stack([part.centred(one) for one in told.T]) for part, told in stages])
+
+    @cached_property
+    def shown(self) -> Array:
+        """(K, K) variance shown of q_k - q_j."""
+        products = self.roots.T @ self.roots
+        own = np.diag(products)
+        return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * products, 0.0))
+
+    def expected_squares(self, k: int, j: int) -> Array:
+        """(N,) Var_f(d_i): squared residuals of the difference as the belief expects them."""
+        inside = self.estimator.inside
+        items = SumOfItems([(1.0, self.sides[k].items, inside), (-1.0, self.sides[j].items, inside)])
+        return np.asarray(items.moments(self.estimator.belief)[1])
+
+    def critical(self, confidence: float, rng: np.random.Generator) -> Array:
+        """(K,) c_k of (R1) at a chance of (1 - confidence) / 2, at least the factor of one difference alone."""
+        found = np.full(len(self.metrics), max(self.factor, normal_quantile(confidence)))
+        noise = rng.standard_normal((MULTIPLIERS, len(self.roots))) @ self.roots
+        for k in range(len(found)):
+            others = self.shown[k] > 1e-18 * max(float(self.shown.max()), 1e-300)
+            if others.any():
+                largest = ((noise[:, others] - noise[:, [k]]) / np.sqrt(self.shown[k][others])).max(1)
+                found[k] = max(found[k], float(np.quantile(largest, (1 + confidence) / 2)))
+        return found
+
+    def interval(self, k: int, j: int, factor: float) -> tuple[float, float]:
+        """(low, high) of q_k - q_j, nan where undefined; exact where every point is labelled."""
+        value = float(self.values[k] - self.values[j])
+        if math.isnan(value) or self.unlabelled == 0 or self.drawn == 0:
+            return (value, value) if self.unlabelled == 0 else (math.nan, math.nan)
+        metric = difference(self.metrics[k], self.metrics[j])
+        told = linearised_sum(metric, self.among, missed_tail(factor))
+        low, high = score_interval(told.value, told.evidence, metric.bounds, factor)
+        return max(metric.bounds[0], low - told.too_high), min(metric.bounds[1], high + told.too_low)
+
+
+@runtime_checkable
+class ComparesModels(Protocol):
+    """A method that estimates one metric of several models together."""
+
+    def contest(self, task: Task, history: History, metrics: tuple[Metric, ...]) -> Contest | None:
+        """One metric of each model from the labels so far; None before any label was drawn."""
+
+
+def importance(contest: Contest) -> tuple[Array, Array]:
+    """((N,) squared residuals as believed, (n,) as seen) of the differences to the best, contenders counting most.
+
+    Every difference is scaled by the variance that it has now and weighted by how likely, as far as labels say, the
+    other model is the better one after all: exp(-z^2 / 2), z the difference in standard errors.
+    """
+    best, second = contest.best, contest.estimator.spread_of_weights[0]
+    believed, seen = np.zeros(len(second)), np.zeros(len(contest.rows))
+    for k in range(len(contest.metrics)):
+        if k == best:
+            continue
+        expected = contest.expected_squares(best, k)
+        variance = max(float(contest.shown[best, k]), float((expected * second).sum()))
+        if variance <= 0:
+            continue
+        apart = float(contest.scores[best] - contest.scores[k]) ** 2 / variance
+        weight = np.exp(-min(apart, 40.0) / 2) / variance
+        believed += weight * expected
+        seen += weight * (contest.residuals[:, best] - contest.residuals[:, k]) ** 2
+    return believed, seen
+
+
+def disagreement(answers: Sequence[Array], n_classes: int) -> Array:
+    """(N,) chance that two models picked at random give different answers to a point."""
+    votes = np.zeros((len(answers[0]), n_classes))
+    rows = np.arange(len(votes))
+    for one in answers:
+        votes[rows, one] += 1.0
+    shares = votes / len(answers)
+    return np.asarray(1 - (shares**2).sum(1))
+
+
+def metrics_to_rank(name: str, pool: Pool) -> tuple[Metric, ...]:
+    """One metric of each model; PlanError or MetricError if the models cannot be ranked by it."""
+    if len(pool.models) < 2:
+        raise PlanError(
+            f"a ranking needs at least two models, this pool has {len(pool.models)}; give several predictions "
+            "(--prediction, repeated), or session.add_model (altmas add-model)"
+        )
+    found = metric_set([name], pool)
+    models = [metric.model for metric in found]
+    if models != [model.name for model in pool.models] or any(metric.contrasts for metric in found):
+        raise MetricError(
+            f"models cannot be ranked by {name!r}; expected one metric that every model has, such as 'accuracy', "
+            "'macro_f1' or 'recall[class]', without a model's name before it"
+        )
+    return found

@@ -1,0 +1,202 @@
+"""Which of several models is best: tiers, not a winner.
+
+    best             the one that looks best so far; its lead over the others may be luck
+    not told apart   the difference to the best has an interval that contains 0
+    worse            shown to be worse than the best
+
+Intervals of the differences hold for all models together (methods/assured/contest.py, R1), and nobody is called worse
+with fewer than LEAST_DRAWN drawn labels.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, overload
+
+from altmas.errors import MethodError
+from altmas.estimates import LEAST_DRAWN
+from altmas.frames import frame_of, plain
+from altmas.history import History
+from altmas.methods import Method
+from altmas.methods.assured.contest import ComparesModels, Contest, metrics_to_rank
+from altmas.metrics import Metric
+from altmas.streams import stream
+from altmas.task import Task
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+BEST, TIED, WORSE = "best", "not told apart", "worse"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One model in a ranking.
+
+    value       its metric; nan where undefined
+    behind      how far it lies behind the best, in the metric's own unit: 0 for the best
+    low, high   the interval of that, which holds for all models together; nan for the best and without labels
+    tier        "best" | "not told apart" | "worse"
+    """
+
+    model: str
+    value: float
+    behind: float
+    low: float
+    high: float
+    tier: str
+
+    def __str__(self) -> str:
+        value = "undefined" if math.isnan(self.value) else f"{self.value:.4f}"
+        bounds = "" if math.isnan(self.low) else f"  behind by {self.behind:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+        return f"{self.model:<24} {value}{bounds}  {self.tier}"
+
+
+@dataclass(frozen=True)
+class Ranking(Sequence[Ranked]):
+    """Models from the best down; those that are shown to be worse come last.
+
+    contender           the model next to the best that is not told apart from it; None if all others are worse
+    labels_to_separate  about how many more labels would tell these two apart; None if more than the pool has
+    """
+
+    models: tuple[Ranked, ...]
+    metric: str
+    confidence: float
+    labels: int
+    method: str
+    contender: str | None = None
+    labels_to_separate: int | None = None
+    note: str = ""
+
+    @overload
+    def __getitem__(self, key: int | str) -> Ranked: ...
+    @overload
+    def __getitem__(self, key: slice) -> Sequence[Ranked]: ...
+    def __getitem__(self, key: int | str | slice) -> Ranked | Sequence[Ranked]:
+        """By position, or by the name of the model."""
+        if isinstance(key, str):
+            return {one.model: one for one in self.models}[key]
+        return self.models[key]
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __iter__(self) -> Iterator[Ranked]:
+        return iter(self.models)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.models), self.summary])
+
+    @property
+    def best(self) -> str:
+        """The model that looks best so far."""
+        return self.models[0].model
+
+    def tier(self, name: str) -> tuple[str, ...]:
+        """The models of a tier: "best", "not told apart" or "worse"."""
+        return tuple(one.model for one in self.models if one.tier == name)
+
+    @property
+    def summary(self) -> str:
+        """What is shown so far, in a sentence or two."""
+        if self.note:
+            return self.note
+        tied, worse = self.tier(TIED), self.tier(WORSE)
+        told = f"By {self.metric}, {self.best} looks best after {self.labels:,} labels; {len(worse)} of the other "
+        told += f"{len(self.models) - 1} models {'is' if len(worse) == 1 else 'are'} shown to be worse"
+        if not tied:
+            return told + "."
+        more = (
+            "more labels than the pool has" if self.labels_to_separate is None else f"{self.labels_to_separate:,} more"
+        )
+        return told + f", {len(tied)} not yet. To tell it from {self.contender} takes about {more}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON (undefined numbers are None)."""
+        rows = [plain(asdict(one)) for one in self.models]
+        whole = {"metric": self.metric, "confidence": self.confidence, "labels": self.labels, "method": self.method}
+        next_pair = {"contender": self.contender, "labels_to_separate": self.labels_to_separate}
+        return {**whole, "best": self.best, **next_pair, "note": self.note, "models": rows}
+
+    def to_frame(self) -> Any:
+        """A pandas frame if pandas is installed, else a pyarrow table."""
+        return frame_of([asdict(one) for one in self.models])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("model", self.metric, "behind the best", "interval", "tier"))
+        body = "".join(map(_row, self.models))
+        return f"<p>{escape(self.summary)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _row(one: Ranked) -> str:
+    value = "undefined" if math.isnan(one.value) else f"{one.value:.4f}"
+    bounds = "" if math.isnan(one.low) else f"[{one.low:+.4f}, {one.high:+.4f}]"
+    behind = "" if math.isnan(one.behind) else f"{one.behind:+.4f}"
+    return (
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in (one.model, value, behind, bounds, one.tier)) + "</tr>"
+    )
+
+
+# ---------------------------------------------------------------- from a session
+
+
+def ranking(session: "Session", metric: str | None = None) -> Ranking:
+    """The models of a session by one metric: the one given, the one that it was made to rank by, or its first."""
+    now = session.now()
+    plan, task = now.plan, now.task
+    name = metric or plan.rank or _base_name(task)
+    return rank(plan.method, task, now.history, metrics_to_rank(name, task.pool), name)
+
+
+def _base_name(task: Task) -> str:
+    """The first metric of the task that is about a model, without the model's name."""
+    for metric in task.metrics:
+        if metric.model is not None:
+            return metric.name.removeprefix(f"{metric.model}: ")
+    return task.metrics[0].name
+
+
+def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ...], name: str) -> Ranking:
+    """The models in tiers, from the labels so far; MethodError if the method cannot compare models."""
+    if not isinstance(method, ComparesModels):
+        raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
+    names = [metric.model or "" for metric in metrics]
+    contest = method.contest(task, history, metrics)
+    told = (name, task.confidence, len(history.labels), method.name)
+    if contest is None:
+        unknown = tuple(Ranked(one, math.nan, math.nan, math.nan, math.nan, TIED) for one in names)
+        return Ranking(unknown, *told, note="no drawn label yet: nothing is known about these models")
+    return _ranking(contest, names, task, told)
+
+
+def _ranking(contest: Contest, names: list[str], task: Task, told: tuple[str, float, int, str]) -> Ranking:
+    best, sign = contest.best, -1.0 if contest.metrics[0].lower_is_better else 1.0
+    factors = contest.critical(task.confidence, stream(task.seed, "ranking", contest.labels))
+    rows = []
+    for k, name in enumerate(names):
+        value = float(contest.values[k])
+        if k == best:
+            rows.append(Ranked(name, value, 0.0, math.nan, math.nan, BEST))
+            continue
+        low, high = contest.interval(best, k, float(factors[k]))
+        low, high = (low, high) if sign > 0 else (-high, -low)
+        decided = contest.unlabelled == 0 or contest.drawn >= LEAST_DRAWN
+        tier = WORSE if decided and low > 0 else TIED
+        rows.append(Ranked(name, value, sign * float(contest.values[best] - value), low, high, tier))
+    places = {BEST: 0, TIED: 1, WORSE: 2}
+    rows.sort(key=lambda one: (places[one.tier], math.isnan(one.behind), one.behind))
+    tied = [one for one in rows if one.tier == TIED and not math.isnan(one.behind)]
+    if not tied or contest.unlabelled == 0:
+        return Ranking(tuple(rows), *told, contender=tied[0].model if tied else None)
+    return Ranking(tuple(rows), *told, contender=tied[0].model, labels_to_separate=_more_labels(tied[0], contest))
+
+
+def _more_labels(contender: Ranked, contest: Contest) -> int | None:
+    """Labels until the interval of a difference excludes 0, if it stays as it is: widths shrink like 1 / sqrt(n)."""
+    reach = contender.behind - contender.low
+    if not (contender.behind > 0 and math.isfinite(reach)):
+        return None
+    wanted = contest.labels * max((reach / contender.behind) ** 2, 1.0) - contest.labels
+    return None if wanted > contest.unlabelled else max(1, math.ceil(wanted))

@@ -1,0 +1,228 @@
+"""Which of several models is best: tiers whose errors are bounded, draws where contenders differ, honest sentences."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas.errors import MethodError, MetricError, PlanError
+from altmas.history import Batch, History
+from altmas.methods import Assured, Task
+from altmas.methods.assured.contest import Contest, disagreement, importance
+from altmas.metrics import metric_set, truth_values
+from altmas.ranking import rank
+from assured_world import constant_belief
+
+NAMES = np.array(["a", "b", "c"])
+
+
+def world(shares, n=800, seed=0, features=False):
+    """(pool, truth): one model for each share of right answers, with errors that partly fall on the same points."""
+    rng = np.random.default_rng(seed)
+    truth, hard = rng.integers(0, 3, n), rng.random(n)
+    answers = {}
+    for place, share in enumerate(shares):
+        luck = np.where(rng.random(n) < 0.5, hard, rng.random(n))
+        answers[f"v{place}"] = NAMES[np.where(luck < share, truth, (truth + rng.integers(1, 3, n)) % 3)]
+    return altmas.Pool(None, answers, classes=NAMES.tolist()), truth
+
+
+def labelled(pool, truth, n, seed=0, method=None, metric="accuracy"):
+    """(task, history) after n labels drawn for a ranking."""
+    metrics, method = metric_set([metric], pool), method or Assured()
+    task, history = Task(pool, metrics, seed=seed, rank=metrics), History(len(pool))
+    for stop in [stop for stop in (20, 40, 80, 160) if stop < n] + [n]:
+        batch = method.propose(task, history, stop - len(history.labels))
+        labels = dict(history.labels) | {int(row): int(truth[row]) for row in batch.indices}
+        before = len(history.labels)
+        batch = Batch(batch.indices, batch.probabilities, batch.record, labels_before=before)
+        history = History(len(pool), (*history.batches, batch), labels)
+    return task, history
+
+
+def test_a_clear_order_is_found_and_a_tie_is_called_one():
+    pool, truth = world([0.9, 0.9, 0.6, 0.5])
+    task, history = labelled(pool, truth, 160)
+    found = rank(Assured(), task, history, task.rank, "accuracy")
+    assert found.best in ("v0", "v1") and {"v2", "v3"} <= {*found.tier("worse"), *found.tier("not told apart")}
+    assert "v3" in found.tier("worse")
+    assert found.contender in ("v0", "v1") and found[0].tier == "best"
+    assert [one.tier for one in found] == sorted(
+        (one.tier for one in found), key=["best", "not told apart", "worse"].index
+    )
+    assert found.best in found.summary and "shown to be worse" in str(found)
+
+
+def test_values_are_the_estimates_and_differences_have_intervals_that_contain_them():
+    pool, truth = world([0.85, 0.8, 0.6])
+    task, history = labelled(pool, truth, 100)
+    found = rank(Assured(), task, history, task.rank, "accuracy")
+    estimates = {one.metric: one.value for one in Assured().estimate(task, history)}
+    for one in found:
+        assert one.value == pytest.approx(estimates[f"{one.model}: accuracy"])
+        assert one.tier == "best" or one.low <= one.behind <= one.high
+        assert one.behind == pytest.approx(found[0].value - one.value)
+
+
+def test_with_every_label_the_order_is_the_true_one_and_exact():
+    pool, truth = world([0.7, 0.9, 0.8], n=60)
+    history = History(60, (), {row: int(code) for row, code in enumerate(truth)})
+    method = Assured()
+    batch = method.propose(Task(pool, metric_set(["accuracy"], pool)), History(60), 60)
+    history = History(60, (batch,), dict(history.labels))
+    metrics = metric_set(["accuracy"], pool)
+    found = rank(method, Task(pool, metrics), history, metrics, "accuracy")
+    true = truth_values(pool, truth, metrics)
+    assert [one.model for one in found] == sorted(("v0", "v1", "v2"), key=lambda name: -true[f"{name}: accuracy"])
+    assert all(one.low == one.high == pytest.approx(one.behind) for one in found[1:])
+    assert found.tier("worse") == tuple(one.model for one in found[1:] if one.behind > 0)
+
+
+def test_for_errors_less_is_better():
+    pool, truth = world([0.9, 0.5])
+    task, history = labelled(pool, truth, 100, metric="error")
+    found = rank(Assured(), task, history, task.rank, "error")
+    assert found.best == "v0" and found["v1"].tier == "worse" and found["v1"].behind > 0 and found["v1"].low > 0
+
+
+def test_nobody_is_called_worse_with_few_labels_or_none():
+    pool, truth = world([0.99, 0.05])
+    for n in (5, 15):
+        task, history = labelled(pool, truth, n)
+        assert rank(Assured(), task, history, task.rank, "accuracy").tier("worse") == ()
+    nothing = rank(Assured(), task, History(len(pool)), task.rank, "accuracy")
+    assert math.isnan(nothing[0].value) and "no drawn label" in nothing.summary
+
+
+def test_models_with_the_same_answers_are_never_told_apart():
+    pool, truth = world([0.8, 0.6])
+    twin = altmas.Model("twin", pool.models[0].predictions)
+    pool = pool.with_models(*pool.models, twin)
+    task, history = labelled(pool, truth, 120)
+    found = rank(Assured(), task, history, task.rank, "accuracy")
+    assert {found["v0"].tier, found["twin"].tier} == {"best", "not told apart"}
+
+
+def test_draws_for_a_ranking_go_where_models_differ():
+    pool, truth = world([0.85, 0.8, 0.8])
+    task, history = labelled(pool, truth, 40)
+    answers = np.stack([model.predictions for model in pool.models])
+    differ = (answers != answers[0]).any(axis=0)
+    assert differ[history.drawn].mean() > 1.5 * differ.mean()
+
+
+def test_disagreement_is_the_chance_that_two_models_differ():
+    answers = [np.array([0, 0, 1]), np.array([0, 1, 2]), np.array([0, 1, 0])]
+    by_hand = [np.mean([a[row] != b[row] for a in answers for b in answers]) for row in range(3)]
+    np.testing.assert_allclose(disagreement(answers, 3), by_hand)
+
+
+def test_importance_is_zero_where_all_models_agree_and_the_metric_is_a_mean():
+    pool, truth = world([0.85, 0.8, 0.8])
+    task, history = labelled(pool, truth, 60)
+    contest = Assured().contest(task, history, task.rank)
+    believed, _ = importance(contest)
+    answers = np.stack([model.predictions for model in pool.models])
+    agree = (answers == answers[0]).all(axis=0)
+    assert np.abs(believed[agree]).max() < 1e-15 < believed[~agree].mean()
+
+
+def test_variances_of_differences_equal_a_loop_over_labels():
+    pool, truth = world([0.85, 0.8, 0.6])
+    task, history = labelled(pool, truth, 60)
+    contest = Assured().contest(task, history, task.rank)
+    for k, j in [(0, 1), (2, 0)]:
+        shown, start = 0.0, 0
+        for part in contest.estimator.parts:
+            residuals = contest.residuals[start : start + len(part.rows)]
+            shown += float(part.squares(residuals[:, k] - residuals[:, j]).sum())
+            start += len(part.rows)
+        assert contest.shown[k, j] == pytest.approx(shown)
+
+
+def test_critical_values_grow_with_the_number_of_models_and_are_normal_for_two():
+    pool, truth = world([0.85, 0.8, 0.8, 0.8, 0.8, 0.75])
+    task, history = labelled(pool, truth, 100)
+    many = Assured().contest(task, history, task.rank)
+    two = Contest(many.among, many.metrics[:2], many.factor)
+    rng = np.random.default_rng(0)
+    assert two.critical(0.95, rng).max() == pytest.approx(1.96, abs=0.12)
+    assert many.critical(0.95, rng).min() > 2.2
+
+
+def excluded_best(seed, n=100, looks=(25, 50, 100)):
+    """Whether a truly best model was called worse at any look; a constant belief is fast."""
+    pool, truth = world([0.8, 0.8, 0.78, 0.75, 0.7], n=500, seed=seed)
+    method = Assured(belief=constant_belief)
+    metrics = metric_set(["accuracy"], pool)
+    true = truth_values(pool, truth, metrics)
+    best = {name.split(":")[0] for name, value in true.items() if value == max(true.values())}
+    for look in looks:
+        task, history = labelled(pool, truth, look, seed, method)
+        if best & set(rank(method, task, history, metrics, "accuracy").tier("worse")):
+            return True
+    return False
+
+
+def test_a_truly_best_model_is_hardly_ever_excluded():
+    assert sum(map(excluded_best, range(12))) <= 2
+
+
+@pytest.mark.slow
+def test_a_truly_best_model_is_excluded_in_at_most_5_percent_of_sessions():
+    assert sum(map(excluded_best, range(200))) <= 17  # 5 % of 200 and two standard errors
+
+
+# ---------------------------------------------------------------- sessions
+
+
+@pytest.fixture(scope="module")
+def session():
+    pool, truth = world([0.9, 0.6], n=300)
+    made = altmas.Session.create(None, pool, rank="accuracy", budget=60)
+    made.run(lambda query: NAMES[truth[query.index]], progress=False)
+    return made
+
+
+def test_a_session_ranks_by_what_it_was_made_for_or_by_another_metric(session):
+    found = session.ranking()
+    assert (found.metric, found.best, found.labels) == ("accuracy", "v0", 60)
+    assert session.ranking("macro_f1").metric == "macro_f1"
+    told = json.loads(json.dumps(found.to_dict()))
+    assert told["best"] == "v0" and [one["model"] for one in told["models"]] == ["v0", "v1"]
+    assert len(found.to_frame()) == 2 and "behind the best" in found._repr_html_()
+
+
+def test_the_plan_keeps_what_is_ranked(tmp_path):
+    pool, _ = world([0.9, 0.6], n=60)
+    path = tmp_path / "one.altmas"
+    altmas.Session.create(path, pool, rank="accuracy").close()
+    with altmas.Session.open(path) as again:
+        assert again.plan.rank == "accuracy" and len(again.task.rank) == 2
+        again.add_model("v2", [NAMES[0]] * 60)
+        assert [metric.model for metric in again.task.rank] == ["v0", "v1", "v2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "sentence"),
+    [
+        ({"rank": "v1: accuracy"}, MetricError, "without a model's name"),
+        ({"rank": "share[a]"}, MetricError, "cannot be ranked by 'share[a]'"),
+        ({"rank": "acuracy"}, MetricError, "does not exist"),
+        ({"rank": 3}, PlanError, "rank=3 was not understood"),
+        ({"rank": "accuracy", "method": "tradition"}, MethodError, "does not compare models"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused_with_a_sentence(options, kind, sentence):
+    pool, _ = world([0.9, 0.6], n=60)
+    with pytest.raises(kind) as caught:
+        altmas.Session.create(None, pool, **options)
+    assert sentence in str(caught.value)
+
+
+def test_one_model_cannot_be_ranked():
+    pool, _ = world([0.9, 0.6], n=60)
+    with pytest.raises(PlanError, match="at least two models, this pool has 1"):
+        altmas.Session.create(None, pool.with_models(pool.models[0])).ranking()

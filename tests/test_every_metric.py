@@ -112,6 +112,32 @@ def test_the_report_has_every_metric_in_words_and_as_json(session, tmp_path):
     assert np.isfinite(told["roc_auc"]["check"]["value"])
 
 
+def test_the_report_draws_curves_with_bands_where_scores_are_asked_about(session, tmp_path):
+    page = session.report(tmp_path / "r.html")
+    content = json.loads((tmp_path / "r.json").read_text())
+    (curves,) = content["curves"]
+    points = curves["thresholds"]
+    assert len(points) == 13 and points[0]["recall"]["value"] == 1.0
+    assert [row["recall"]["value"] for row in points] == sorted(
+        (row["recall"]["value"] for row in points), reverse=True
+    )
+    for row in points:
+        exact = truth_values(POOL, TRUTH, metric_set(f"recall[dog,{row['threshold']!r}]", POOL))
+        assert row["recall"]["low"] - 0.1 <= next(iter(exact.values())) <= row["recall"]["high"] + 0.1
+    assert sum(row["points"] for row in curves["reliability"]) == len(POOL)
+    html = (tmp_path / "r.html").read_text()
+    for name in ("chart-roc-0", "chart-precision-0", "chart-reliability-0"):
+        assert name in html and html.count('class="band"') >= 3
+    assert page is not None
+
+
+def test_no_curve_is_drawn_where_nobody_asks_about_scores(tmp_path):
+    plain = altmas.Session.create(None, POOL, metrics=["accuracy"], seed=4)
+    plain.tell({query.id: CLASSES[TRUTH[query.index]] for query in plain.ask(40)})
+    plain.report(tmp_path / "r.html")
+    assert json.loads((tmp_path / "r.json").read_text())["curves"] == []
+
+
 def test_widths_can_be_planned_for_every_metric():
     plan = plan_widths(POOL, metrics=NAMES, methods=["assured", "tradition"], budgets=(50, 150), worlds=2)
     widths = {(one.method, one.metric): one.half_width for one in plan.widths if one.labels == 150}

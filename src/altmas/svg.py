@@ -306,6 +306,43 @@ def path(
     return panel(name, title, words, *parts)
 
 
+@dataclass(frozen=True)
+class CurvePoint:
+    """A point of `curve`: y with its ends at x, and what belongs to it."""
+
+    x: float
+    value: float
+    low: float | None
+    high: float | None
+    at: str
+
+
+def curve(name: str, title: str, points: Sequence[CurvePoint], *, axes: tuple[str, str], equal: bool = False) -> Markup:
+    """A curve of shares over shares with the band of its intervals; `equal` adds the line where both are the same."""
+    x, y = Scale(0.0, 1.0, LEFT, WIDTH - RIGHT), Scale(0.0, 1.0, HEIGHT - BELOW, ABOVE)
+    across, up = axes
+    banded = [point for point in points if point.low is not None and point.high is not None]
+    edge = [(point.x, point.high) for point in banded] + [(point.x, point.low) for point in reversed(banded)]
+    parts = [panel_axes(x, y, across, f"{title}: {up}")]
+    if equal:
+        parts.append(told("equal", element("polyline", points=_points([(0, 0), (1, 1)], x, y), class_="limit")))
+    if edge:
+        parts.append(element("polygon", points=_points(edge, x, y), class_="band"))
+    parts.append(element("polyline", points=_points([(one.x, one.value) for one in points], x, y), class_="line"))
+    for point in points:
+        words = f"{across} {point.x:.3f}, {up} {point.value:.3f}"
+        words += "" if point.low is None or point.high is None else f" ({point.low:.3f} to {point.high:.3f})"
+        places = {"cx": x(point.x), "cy": y.inside(point.value)}
+        marks = element("circle", **places, r=3, class_="plain"), element("circle", **places, r=9, class_="hit")
+        parts.append(told(f"{words}, {point.at}", *marks))
+    first, last = points[0], points[-1]
+    words = (
+        f"{up} over {across}: from {first.value:.3f} at {first.x:.3f} to {last.value:.3f} at {last.x:.3f}; the band "
+    )
+    words += "holds the interval of each point by itself." + (" The dotted line is equality." if equal else "")
+    return panel(name, title, words.capitalize(), *parts)
+
+
 def dots(
     name: str,
     title: str,

@@ -155,6 +155,7 @@ ABOUT = {
         lower_is_better=True,
         caution=NEAR_ZERO,
     ),
+    "share_in_bin": About("share of a class among points of similar score"),
     "difference": About("difference of two metrics"),
     "gap": About(
         "largest difference between two groups",

@@ -162,6 +162,11 @@ class Metric:
         """(N,) which points the metric is about, or None for all of them."""
         return None if self.where is None else pool.slices[self.where[0]] == self.where[1]
 
+    @property
+    def of_scores(self) -> bool:
+        """Whether it is about a model's scores."""
+        return self.threshold is not None
+
     def on_slice(self, name: str, value: str) -> "Metric | None":
         """The same metric of one value of a slice; None if it is restricted to a slice already, or made of others."""
         if self.where is not None or len(self.parts) > 1:

@@ -148,6 +148,10 @@ class ScoreMetric(Metric):
     def value(self, pool: Pool, weights: Weights) -> float:
         return self.evaluate(self, pool, weights)[0]
 
+    @property
+    def of_scores(self) -> bool:
+        return True
+
     def own_points(self, pool: Pool) -> None:
         return None
 
@@ -237,6 +241,21 @@ def of_calibration(name: str) -> ScoreMetric:
         return value, ClassItems(moves, counted, weights.n_classes, constants)
 
     return CalibrationError(name, kind="calibration_error", evaluate=evaluate)
+
+
+def share_in_bin(name: str, bin_: int, model: str | None) -> ScoreMetric:
+    """Share of the points of one bin of the calibration error that are of the class that their score is of."""
+
+    def evaluate(metric: ScoreMetric, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
+        scores, counted = calibrated_scores(pool, metric.model)
+        inside = bins_of(scores, np.ones(len(scores))) == bin_
+        total = float(weights.mass[inside].sum())
+        if total <= 0:
+            return np.nan, ClassItems(np.zeros(len(scores)), counted, weights.n_classes)
+        value = float(weights.of_class(counted)[inside].sum()) / total
+        return value, ClassItems(inside / total, counted, weights.n_classes, -value * inside / total)
+
+    return ScoreMetric(name, kind="share_in_bin", model=model, evaluate=evaluate)
 
 
 def calibrated_scores(pool: Pool, model: str | None) -> tuple[Array, int | Array]:

@@ -26,6 +26,7 @@ from altmas.metrics import Metric
 from altmas.pool import Pool
 from altmas.report.assumptions import assumptions_of
 from altmas.report.classes import MANY, OF_CLASS, classes_of, confusions_of, matrix_of
+from altmas.report.curves import curves_of
 from altmas.report.headline import headline_of
 from altmas.report.models import models_of
 from altmas.report.sensitivity import sensitivity
@@ -76,6 +77,7 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
         "choice": _choice(history),
         "people": _people(session, status),
         "sensitivity": _sensitivity(session, matrix),
+        "curves": curves_of(session, history),
         "assumptions": assumptions_of(session, history, status, estimates),
         "reproducibility": _reproducibility(session, status),
     }

@@ -5,7 +5,7 @@ from typing import Any
 from markupsafe import Markup
 
 from altmas.report.classes import MANY, OF_CLASS
-from altmas.svg import Interval, Step, intervals, path, shares
+from altmas.svg import CurvePoint, Interval, Step, curve, intervals, path, shares
 
 Plain = dict[str, Any]
 
@@ -27,7 +27,57 @@ def charts_of(content: Plain) -> dict[str, Markup]:
         found[f"path-{number}"] = over_labels(name, number, content)
     for number, one in enumerate(content["slices"]):
         found[f"slice-{number}"] = over_slices(one, number, content)
+    for number, one in enumerate(content["curves"]):
+        found |= score_charts(one, number)
     return {name: chart for name, chart in found.items() if chart is not None}
+
+
+def score_charts(one: Plain, number: int) -> dict[str, Markup | None]:
+    """ROC curve, precision-recall curve and reliability diagram of one model."""
+    whose = f" of {one['model']}" if one["model"] else ""
+    of = f" for {one['class']}" if one["class"] else ""
+    along = one["thresholds"]
+    roc = [(_flipped(row["specificity"]), row["recall"], row["threshold"]) for row in along]
+    precision = [(row["recall"]["value"], row["precision"], row["threshold"]) for row in along]
+    reliable = [(row["score"], row, row["points"]) for row in one["reliability"]]
+    return {
+        f"roc-{number}": _curve(
+            f"chart-roc-{number}", f"ROC curve{whose}{of}", roc, ("false positive rate", "recall"), "at threshold"
+        ),
+        f"precision-{number}": _curve(
+            f"chart-precision-{number}",
+            f"Precision and recall{whose}{of}",
+            precision,
+            ("recall", "precision"),
+            "at threshold",
+        ),
+        f"reliability-{number}": _curve(
+            f"chart-reliability-{number}",
+            f"Reliability{whose}{of}",
+            reliable,
+            ("mean score of the bin", "share" if one["class"] else "share right"),
+            "points:",
+            equal=True,
+        ),
+    }
+
+
+def _flipped(one: Plain) -> float | None:
+    return None if one["value"] is None else 1 - one["value"]
+
+
+def _curve(
+    name: str, title: str, rows: list[tuple[Any, Plain, Any]], axes: tuple[str, str], what: str, *, equal: bool = False
+) -> Markup | None:
+    points = sorted(
+        (
+            CurvePoint(x, y["value"], y["low"], y["high"], f"{what} {at:.4g}")
+            for x, y, at in rows
+            if None not in (x, y["value"])
+        ),
+        key=lambda point: point.x,
+    )
+    return curve(name, title, points, axes=axes, equal=equal) if len(points) > 1 else None
 
 
 def listed_metrics(metrics: list[Plain]) -> list[Plain]:

@@ -1,0 +1,70 @@
+"""ROC curve, precision-recall curve and reliability diagram, each point with its own interval.
+
+They are drawn where a session asks about scores. For two classes the curves are those of the second; for more, the
+reliability diagram alone is drawn: the score of the predicted class against the share of right answers.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from altmas.estimates import Estimate
+from altmas.history import History
+from altmas.metrics import Metric, metric_set
+from altmas.metrics.formulas import scores_of
+from altmas.metrics.scores import BINS, bins_of, calibrated_scores, share_in_bin
+from altmas.report.classes import bounds_of
+from altmas.thresholds import candidates
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+Plain = dict[str, Any]
+
+POINTS = 13
+"""Thresholds of a curve."""
+MOST_POINTS = 300_000
+"""Points of a pool up to which curves are drawn: each point of a curve is a metric of the whole pool."""
+
+
+def curves_of(session: "Session", history: History) -> list[Plain]:
+    """One entry for each model with scores that a metric asks about."""
+    models = {part.model for metric in session.task.metrics for _, part in metric.parts if part.of_scores}
+    if not models or not session.method.traits.any_metric or len(session.pool) > MOST_POINTS or not history.labels:
+        return []
+    return [_of_model(session, history, model) for model in sorted(models, key=str)]
+
+
+def _of_model(session: "Session", history: History, model: str | None) -> Plain:
+    pool = session.pool
+    shown: Plain = {"model": model, "class": str(pool.classes[1]) if len(pool.classes) == 2 else None}
+    scores, _ = calibrated_scores(pool, model)
+    bins = bins_of(scores, np.ones(len(pool)))
+    used = [b for b in range(BINS) if (bins == b).any()]
+    found = _estimates(session, history, (share_in_bin(f"bin {b}", b, model) for b in used))
+    shown["reliability"] = [
+        {"score": float(scores[bins == b].mean()), "points": int((bins == b).sum())} | bounds_of(found[f"bin {b}"])
+        for b in used
+    ]
+    shown["thresholds"] = _along(session, history, model) if len(pool.classes) == 2 else []
+    return shown
+
+
+def _along(session: "Session", history: History, model: str | None) -> list[Plain]:
+    """Recall, specificity and precision of the second class at thresholds of its score."""
+    pool, before = session.pool, "" if model is None else f"{model}: "
+    grid = candidates(scores_of(pool, model)[:, 1])
+    grid = [grid[place] for place in np.unique(np.linspace(0, len(grid) - 1, POINTS).astype(int))]
+    kinds = ("recall", "specificity", "precision")
+    names = {(t, kind): f"{before}{kind}[{pool.classes[1]},{t!r}]" for t in grid for kind in kinds}
+    metrics = metric_set(list(names.values()), pool)
+    named = dict(zip(names, metrics, strict=True))
+    found = _estimates(session, history, metrics)
+    return [{"threshold": t} | {kind: bounds_of(found[named[t, kind].name]) for kind in kinds} for t in grid]
+
+
+def _estimates(session: "Session", history: History, metrics: Iterable[Metric]) -> dict[str, Estimate]:
+    task = replace(session.task, metrics=tuple(metrics), targets=(), stopping=False)
+    return {one.metric: one for one in session.method.estimate(task, history)}

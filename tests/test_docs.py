@@ -116,6 +116,29 @@ def test_the_blocks_of_a_page_run_as_written(page, tutorial):
         run_block(kind, text, tutorial[0])
 
 
+@pytest.fixture(scope="module")
+def judges(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("judges")
+    return folder, [(text, run_block(kind, text, folder)) for kind, text in blocks("judges.md")]
+
+
+def test_the_page_on_judges_runs_and_says_what_comes_out(judges):
+    folder, ran = judges
+    assert all((folder / f"{name}.html").stat().st_size > 10_000 for name in ("answers", "grades"))
+    first = said_by(judges, "if people had read all 1,200: {truth")
+    low, high = map(float, re.search(r"\[(\S+), (\S+)\]", first).groups())
+    assert low < float(first.split()[-1]) < high and high - low < 0.15
+    assert "strict: kappa" in said_by(judges, "altmas status answers")
+    assert "exit code" not in said_by(judges, "prompt=A >= 0")  # shown: B is better
+
+
+def test_the_page_on_judges_says_how_far_each_is_off(judges):
+    folder, _ = judges
+    said = said_by(judges, "{judge} alone")
+    off = {line.split()[0]: float(line.split()[-1]) for line in said.splitlines()}
+    assert off["strict"] < -0.05 and off["kind"] > 0.05
+
+
 def test_every_method_stands_in_the_table_with_what_it_needs():
     rows = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \| (yes|no) \| (yes|no) \|", (DOCS / "choosing.md").read_text(), re.M)
     stated = {name: (needs, interval, biased) for name, needs, interval, biased in rows}

@@ -128,3 +128,21 @@ def test_commands_in_the_docs_are_listed():
     texts = [*DOCS.glob("*.md"), ROOT.parent / "README.md", ROOT.parent / "CONTRIBUTING.md", ROOT.parent / "Makefile"]
     said = {name for path in texts for name in re.findall(r"-m (benchmarks\.[\w.]*\w)", path.read_text("utf-8"))}
     assert said - set(listed()) == set()
+
+
+# ---------------------------------------------------------------- docs/session_file.md
+
+
+def test_the_page_of_the_session_file_says_what_the_tables_say():
+    page = (DOCS / "session_file.md").read_text(encoding="utf-8")
+    writers = read_numbers(RESULTS / "writers.csv")
+    told, refused, lost = (sum(row[what] for row in writers) for what in ("told", "refused", "lost"))
+    assert (refused, lost) == (0, 0) and f"{told:,} told, none refused, none lost" in page
+    longest, load = max(row["longest_ms"] for row in writers) / 1000, writers[0]["load_before"]
+    assert f"the longest wait {longest:.1f} s on two cores with a load of {load:.1f}" in page
+    kills = read_csv(RESULTS / "kill9.csv")
+    during = sum(row["in_write"] == "True" for row in kills)
+    assert f"is killed {len(kills):,} times at random moments, {during} of them during a write" in page
+    assert {(row["lost"], row["half"], row["integrity"], row["same_next"]) for row in kills} == {
+        ("0", "0", "ok", "True")
+    }

@@ -2,13 +2,15 @@
 
 Each process opens the session and tells labels one after the other, as fast as it can, for a number of seconds. Said
 for each process: tells that were acknowledged, tells that were refused because others kept the file locked, and how
-long a tell took (median, 95 %, longest). In the end every acknowledged label has to be in the file.
+long a tell took (median, 95 %, longest). In the end every acknowledged label has to be in the file. The load of the
+machine before the start (processes that want to run, averaged over a minute) is written down beside the times.
 
-    python -m benchmarks.operations.writers --processes 8 --seconds 20
+    python -m benchmarks.operations.writers --processes 8 --seconds 40
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,13 +18,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import altmas
 from altmas.errors import StoreFailure
+from benchmarks import store
 
 POINTS = 100_000
+RESULTS = store.RESULTS / "writers.csv"
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Writer:
     median_ms: float
     p95_ms: float
     longest_ms: float
+    seconds: float
+    load_before: float
 
 
 def write(path: str, number: int, processes: int, seconds: float) -> None:
@@ -60,6 +67,7 @@ def write(path: str, number: int, processes: int, seconds: float) -> None:
 
 def measured(path: Path, processes: int, seconds: float) -> list[Writer]:
     """What each of the processes got done on a new session at this path."""
+    load = os.getloadavg()[0]
     predicted = np.array(["cat", "dog"])[np.arange(POINTS) % 2]
     altmas.Session.create(path, altmas.Pool(None, predicted), metrics=["accuracy"], method="tradition").close()
     command = [
@@ -86,20 +94,22 @@ def measured(path: Path, processes: int, seconds: float) -> list[Writer]:
     said = [json.loads(process.communicate()[0]) for process in started]
     with altmas.Session.open(path) as session:
         recorded = session.history.labels
-    return [_writer(number, one, recorded) for number, one in enumerate(said)]
+    return [_writer(number, told, recorded, seconds, load) for number, told in enumerate(said)]
 
 
-def _writer(number: int, said: dict[str, list[float]], recorded: Mapping[int, int]) -> Writer:
+def _writer(number: int, said: dict[str, Any], recorded: Mapping[int, int], seconds: float, load: float) -> Writer:
     took = np.array(said["took"]) * 1e3
     lost = sum(row not in recorded for row in said["told"])
     middle, late = (round(float(np.quantile(took, share)), 1) for share in (0.5, 0.95))
-    return Writer(number, len(said["told"]), int(said["refused"]), lost, middle, late, round(float(took.max()), 1))  # type: ignore[call-overload]
+    longest = round(float(took.max()), 1)
+    return Writer(number, len(said["told"]), said["refused"], lost, middle, late, longest, seconds, round(load, 2))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=40.0)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -107,6 +117,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         found = measured(Path(folder) / "shared.altmas", options.processes, options.seconds)
+    store.write_csv(options.out, map(asdict, found))
     for writer in found:
         print(asdict(writer))
     told, refused, lost = (sum(getattr(writer, what) for writer in found) for what in ("told", "refused", "lost"))

@@ -333,6 +333,7 @@ def test_a_token_is_moved_from_the_address_into_a_cookie():
         {"cookie": "altmas-token=wrong"},
         {"cookie": f"altmas-token={TOKEN}"},
         {"cookie": "altmas-token=;;;="},
+        {"cookie": f"a,b=1; {TOKEN_COOKIE}"},  # no cookie that a browser would send: none of them is read
         {"cookie": KEY_COOKIE},
         {"cookie": f"other-token={proof(TOKEN, 'token')}"},
         {"query": f"token={TOKEN}", "method": "POST"},

@@ -25,7 +25,7 @@ def test_an_estimate_in_a_line():
 def test_estimates_are_found_by_place_and_by_name():
     assert len(BOTH) == 2 and list(BOTH) == [GOOD, NONE]
     assert BOTH[0] is GOOD and BOTH["recall[<cat>]"] is NONE and BOTH[:1] == (GOOD,)
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="was not estimated; there are"):
         BOTH["recall[dog]"]
 
 

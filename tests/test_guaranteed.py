@@ -49,6 +49,15 @@ def test_points_asked_for_and_not_told_decide_nothing():
     assert found.answer == "undecided" and "fewer than 20 drawn labels" in found.caution
 
 
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_points_that_wait_take_no_proof_away(method):
+    session = labelled(method, 0.8, 60)
+    before = judge(session, Claim.parse("accuracy >= 0.5"))
+    session.ask(30)
+    after = judge(session, Claim.parse("accuracy >= 0.5"))
+    assert before.proven and after.proven and before.answer == after.answer == "shown"
+
+
 def test_guaranteed_intervals_hold_the_value_and_are_wider_than_those_for_one_look():
     proven, plain = labelled("assured", 0.8, 120, guarantee=True), labelled("assured", 0.8, 120)
     one, other = proven.estimate()["accuracy"], plain.estimate()["accuracy"]

@@ -189,12 +189,13 @@ def test_quantiles_are_those_of_the_tables():
 
 def test_the_anytime_quantile_is_robbins_mixture():
     """sqrt((1 + 1/(n r)) log((n r + 1)/a^2)), and narrowest relative to 1/sqrt(n) near the planned number."""
-    alpha, planned = 0.05, 200
-    rho = (-2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)) / planned
-    for n in (1, 20, 200, 5000):
-        expected = math.sqrt((1 + 1 / (n * rho)) * math.log((n * rho + 1) / alpha**2))
-        assert anytime_quantile(0.95, n, planned) == pytest.approx(expected)
-    factors = {n: anytime_quantile(0.95, n, planned) for n in (20, 100, 200, 400, 2000)}
+    alpha = 0.05
+    for planned in (1, 200):
+        rho = (-2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)) / planned
+        for n in (1, 20, 200, 5000):
+            expected = math.sqrt((1 + 1 / (n * rho)) * math.log((n * rho + 1) / alpha**2))
+            assert anytime_quantile(0.95, n, planned) == pytest.approx(expected)
+    factors = {n: anytime_quantile(0.95, n, 200) for n in (20, 100, 200, 400, 2000)}
     assert min(factors, key=factors.__getitem__) == 200
     assert anytime_quantile(0.95, 0, 0) == anytime_quantile(0.95, 1, 1)
 

@@ -9,8 +9,9 @@ import pytest
 
 from altmas.errors import NotASession
 from altmas.history import Batch
+from altmas.pool import Model
 from altmas.session.arrays import pack
-from altmas.session.log import State, Vote, batch_of, draw_entry, plain, text
+from altmas.session.log import State, Vote, batch_of, draw_entry, model_entry, plain, text
 from altmas.session.store import Entry, Event
 from session_world import pool
 
@@ -46,6 +47,12 @@ def drawn(*rows: int, probabilities=True, **batch: Any) -> Entry:
 
 
 CREATED = Entry("created")
+
+
+def test_nothing_fed_is_nothing_known():
+    state = State(POOL)
+    assert state.seq == 0 and state.digest == "" and state.reached == {0: 0} and state.history().labels == {}
+    assert (state.revisions, state.undone, state.reveals) == (0, 0, 0) and state.outstanding() == []
 
 
 # ---------------------------------------------------------------- votes, labels and rulings
@@ -223,6 +230,39 @@ def test_draws_at_both_ends_of_the_pool_and_of_nothing_are_sound():
     assert replayed(CREATED, rows([0, 9])).drawn == {0: 0, 9: 1}
     assert replayed(CREATED, rows(np.zeros(0, np.int64))).drawn == {}
     assert replayed(CREATED, rows(np.array([1, 2], np.uint8), [0.5, 1.0])).drawn == {1: 0, 2: 1}
+
+
+# ---------------------------------------------------------------- further models
+
+
+ANSWERS, SCORES = np.arange(10) % 3, np.tile([0.2, 0.3, 0.5], (10, 1))
+
+
+def test_a_further_model_survives_being_an_event():
+    state = replayed(CREATED, model_entry(Model("v2", ANSWERS, SCORES)), model_entry(Model("v3", ANSWERS)))
+    *_, second, third = state.pool.models
+    assert second.name == "v2" and third.name == "v3" and third.scores is None
+    np.testing.assert_array_equal(second.predictions, ANSWERS)
+    np.testing.assert_array_equal(second.scores, SCORES)
+    assert len(POOL.models) == len(state.pool.models) - 2
+
+
+@pytest.mark.parametrize(
+    "model, why",
+    [
+        (Model("v2", ANSWERS + 1), "no codes of its classes"),
+        (Model("v2", ANSWERS - 1), "no codes of its classes"),
+        (Model("v2", ANSWERS[:9]), "no codes of its classes"),
+        (Model("v2", ANSWERS.astype(float)), "no codes of its classes"),
+        (Model("v2", ANSWERS, SCORES[:, :2]), "scores of 'v2' do not fit"),
+        (Model("v2", ANSWERS, SCORES * np.nan), "scores of 'v2' do not fit"),
+    ],
+)
+def test_a_damaged_model_is_refused_and_a_name_stands_once(model, why):
+    with pytest.raises(NotASession, match=why):
+        replayed(CREATED, model_entry(model))
+    with pytest.raises(NotASession, match="there is a model 'v2' already"):
+        replayed(CREATED, model_entry(Model("v2", ANSWERS)), model_entry(Model("v2", ANSWERS)))
 
 
 # ---------------------------------------------------------------- plain values

@@ -329,4 +329,9 @@ def test_a_metric_of_scores_has_an_interval_from_weights_alone_and_a_difference_
     weights = np.concatenate([np.ones(len(sample.exact)), sample.shares(np.ones(10, bool))])
     losses = np.where(history.known[rows] == 0, 0.4**2, 0.6**2)
     assert value == pytest.approx((weights * losses).sum() / 10) and low < value < high
+    # half a pseudo-label at either end of what a label can do: (0.36 - 0.16) / 2 from the middle, over ten points
+    moves = np.where(history.known[sample.rows] == 0, 0.4**2, 0.6**2) / 10
+    variance = sample.variance(moves - moves.mean(), np.ones(10, bool))
+    half = Z * math.sqrt(variance + Z**2 / 2 * 0.01**2 * sample.of_one())
+    assert (low, high) == pytest.approx((value - half, value + half))
     assert np.isnan(weighted_interval(pool, history, change, 0.95, sample)).all()

@@ -513,3 +513,52 @@ def test_without_a_seed_one_is_drawn_stored_and_kept(tmp_path):
         assert again.plan.seed == again.task.seed == seed
     others = {create(None, **options).plan.seed for _ in range(5)}
     assert len(others | {seed}) == 6
+
+
+# ---------------------------------------------------------------- short ways
+
+
+def labelled(n: int = 40) -> altmas.Session:
+    pool = altmas.Pool(None, [0, 1] * 50, slices={"site": ["A", "B", "B", "A"] * 25})
+    session = altmas.Session.create(None, pool, metrics=["accuracy"], method="tradition")
+    for query in session.ask(n):
+        session.tell(query, query.index % 2)
+    return session
+
+
+def test_a_query_can_be_told_and_skipped_as_it_is():
+    session = labelled(5)
+    (query,) = session.ask(1)
+    session.skip(query, "blurred")
+    assert len(session.history.labels) == 5 and list(session.history.skipped) == [query.index]
+
+
+def test_a_session_checks_claims():
+    session = labelled()
+    assert session.check("accuracy >= 0.5").answer == "shown"
+    assert session.check("error >= 50%").answer == "refuted"
+    with pytest.raises(PlanError, match="claim 'accuracy' was not understood"):
+        session.check("accuracy")
+
+
+def test_other_metrics_can_be_estimated_and_leave_no_trace():
+    session = labelled()
+    events = len(list(session.events()))
+    names = [one.metric for one in session.estimate(metrics=["recall[1]", "f1_macro", "matthews_corrcoef"])]
+    assert names == ["recall[1]", "macro_f1", "mcc"]
+    assert [one.metric for one in session.estimate("site", metrics="error")] == ["error@site=A", "error@site=B"]
+    assert len(list(session.events())) == events and [one.metric for one in session.estimate()] == ["accuracy"]
+    with pytest.raises(MetricError):
+        session.estimate(metrics=["no such metric"])
+
+
+def test_a_trajectory_is_what_was_estimated_at_each_number_of_labels():
+    session = labelled(40)
+    events = len(list(session.events()))
+    path = session.trajectory(8)
+    assert [labels for labels, _ in path] == [5, 10, 15, 20, 25, 30, 35, 40]
+    for labels, estimates in path:
+        assert estimates == session.at(labels=labels).estimate()
+    assert len(list(session.events())) == events
+    with pytest.raises(PlanError, match="expected at least 1"):
+        session.trajectory(0)

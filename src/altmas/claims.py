@@ -110,11 +110,12 @@ class Verdict:
         }
 
 
-def judge(session: "Session", claim: Claim, *, guarantee: bool = False) -> Verdict:
+def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) -> Verdict:
     """Whether the labels of a session show or refute a claim about any metric of its pool.
 
     guarantee  refuse (PlanError) where no test with a finite-sample proof can decide
     """
+    claim = Claim.parse(claim) if isinstance(claim, str) else claim
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
         raise PlanError(f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")

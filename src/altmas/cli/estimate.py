@@ -10,15 +10,27 @@ from altmas.cli.app import READ, command
 from altmas.estimates import FLOOR
 
 
-@command("estimate", READ, "altmas estimate xray.altmas", "altmas estimate xray.altmas --by scanner --json")
+@command(
+    "estimate",
+    READ,
+    "altmas estimate xray.altmas",
+    "altmas estimate xray.altmas --by scanner --json",
+    'altmas estimate xray.altmas --metric "recall[pneumonia]"',
+)
 def estimate(
     session: opt.SessionFile,
     by: Annotated[str | None, typer.Option("--by", help="Every metric on each value of this slice.")] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", metavar="NAME", help="Other metrics than those of the session; repeatable; not logged."
+        ),
+    ] = None,
     json: opt.Json = False,
 ) -> None:
     """Every metric with its interval. "worth": how many labels of a plain random sample would tell as much."""
     with opt.opened(session) as one, show.working("estimating"):
-        found = one.estimate(by)
+        found = one.estimate(by, metrics=metrics or None)
         column = one.pool.slices[by].tolist() if by else []
     points = {value: column.count(value) for value in sorted(set(column))}
     floor = FLOOR if by else 0

@@ -79,7 +79,13 @@ SYNONYMS = {
     "tnr": "specificity",
     "prevalence": "share",
     "rate": "share",
+    "f1_macro": "macro_f1",
+    "precision_macro": "macro_precision",
+    "recall_macro": "macro_recall",
+    "matthews_corrcoef": "mcc",
+    "cohen_kappa": "kappa",
 }
+"""Other names of a metric, among them scikit-learn's."""
 SETS = ("per_class", "paper")
 KIND = re.compile(r"\s*(\w+)\s*")
 MODEL = re.compile(r"\s*([^\[\]@]+?)\s*:\s*(?=\w)")
@@ -95,7 +101,8 @@ Where = tuple[str, str] | None
 
 def names() -> list[str]:
     """Every metric name, as it is written in messages and help."""
-    per_class = [f"{kind}[class]" for kind in (*PER_CLASS, *SYNONYMS)]
+    other = [kind for kind, means in SYNONYMS.items() if means in PER_CLASS]
+    per_class = [f"{kind}[class]" for kind in (*PER_CLASS, *other)]
     special = ["fbeta[class,beta]", "confusion[predicted,true]", "weighted_kappa[linear]", "cost", *SETS]
     of_scores = [f"{kind}[class]" for kind in AREAS]
     composed = ["recall[class,threshold]", "share[>=number]", "A - B", "gap[metric,slice]"]

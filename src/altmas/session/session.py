@@ -24,7 +24,7 @@ from altmas.estimates import Estimates
 from altmas.history import History
 from altmas.memo import ArrayFile
 from altmas.methods import DEFAULT_METHOD, Method, check
-from altmas.metrics import MetricLike
+from altmas.metrics import MetricLike, metric_set
 from altmas.outputs import kept_by, write_whole
 from altmas.pool import Model, Name, Pool
 from altmas.pool.alignment import aligned
@@ -45,6 +45,7 @@ from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
 from altmas.version import __version__
 
 if TYPE_CHECKING:
+    from altmas.claims import Verdict
     from altmas.compare import Comparison
     from altmas.interop import ExportResult, ImportResult
     from altmas.ranking import Ranking
@@ -261,7 +262,7 @@ class Session:
         seconds: float | None = None,
         note: str = "",
     ) -> None:
-        """Record the label of a point, or of many as {id: label}: all or none, on disk when this returns.
+        """Record the label of a point (its id, or the Query), or of many as {id: label}: on disk when this returns.
 
         A point that was not asked for is taken too (`history.volunteered`); told again by the same annotator it is
         a revision, told by another one a second opinion.
@@ -269,7 +270,7 @@ class Session:
         if isinstance(id, Mapping) and label is not None:
             raise PlanError("tell takes {id: label, ...}, or one id and one label; nothing was recorded")
         told = id.items() if isinstance(id, Mapping) else [(id, label)]
-        self.answer(Answer(point, said, "label", annotator, seconds, note=note or "") for point, said in told)
+        self.answer(Answer(_id(point), said, "label", annotator, seconds, note=note or "") for point, said in told)
 
     def skip(
         self,
@@ -283,7 +284,7 @@ class Session:
         """Record that a point cannot be labelled ("skip"), or that the annotator cannot tell ("unsure")."""
         if kind in ("label", "adjudication"):
             raise PlanError("skip takes kind='skip' or 'unsure'; use tell for a label; nothing was recorded")
-        self.answer([Answer(id, None, kind, annotator, seconds, reason=reason)])
+        self.answer([Answer(_id(id), None, kind, annotator, seconds, reason=reason)])
 
     def answer(self, answers: Iterable[Answer]) -> None:
         """Record labels, skips and rulings of several people together: all or none, on disk when this returns.
@@ -412,9 +413,16 @@ class Session:
 
     # ------------------------------------------------------------ estimate and stop
 
-    def estimate(self, by: str | None = None) -> Estimates:
-        """Every metric from the labels so far; with `by`, every metric on each value of that slice."""
+    def estimate(self, by: str | None = None, *, metrics: MetricLike | Iterable[MetricLike] | None = None) -> Estimates:
+        """Every metric from the labels so far; with `by`, every metric on each value of that slice.
+
+        metrics  others than those of the plan, in their place; such an estimate is not logged
+        """
         now = self.now()
+        if metrics is not None:
+            asked = metric_set(metrics, now.task.pool)
+            check(self.method, now.task.pool, asked)
+            return replace(now, task=replace(now.task, metrics=asked, targets=())).estimate(by)
         key = (now.history.key, by, len(now.task.pool.models))
         estimates = self._estimates.get(key)
         if estimates is None:
@@ -441,6 +449,26 @@ class Session:
         By default the metric that the session was made to rank by (`rank=`), else its first.
         """
         made: Ranking = above("ranking")(self, metric)
+        return made
+
+    def trajectory(self, points: int = 20) -> list[tuple[int, Estimates]]:
+        """[(labels, estimates)] on the way to where the session stands, at up to so many numbers of labels.
+
+        Each is computed from the labels of that moment; nothing is drawn or recorded.
+        """
+        if points < 1:
+            raise PlanError(f"a trajectory of {points} points was asked for; expected at least 1")
+        past, met = State(self._born), {0}
+        for event in self._journal.store.events():
+            past.feed([event])
+            met.add(len(past.labels))
+        last = len(past.labels)
+        counts = sorted({round(last * (step + 1) / points) for step in range(points)} & met - {0})
+        return [(count, self.at(labels=count).estimate()) for count in counts]
+
+    def check(self, claim: str, *, guarantee: bool = False) -> "Verdict":
+        """Whether the labels show a claim such as "recall[cat] >= 0.9"; guarantee=True refuses without a proof."""
+        made: Verdict = above("check")(self, claim, guarantee=guarantee)
         return made
 
     def should_stop(self) -> Decision:
@@ -621,6 +649,11 @@ class Session:
 
 KINDS = (*VOTES, "created", "draw", "undo", "adjudication", "reveal", "note", "estimate", "model")
 """Kinds of events that the session writes itself."""
+
+
+def _id(point: object) -> object:
+    """The id of a point that is given by its id or as the query that asked for it."""
+    return point.id if isinstance(point, Query) else point
 
 
 def _still_new(model: Model, pool: Pool) -> Model:

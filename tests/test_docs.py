@@ -133,10 +133,10 @@ def test_the_page_on_judges_runs_and_says_what_comes_out(judges):
 
 
 def test_the_page_on_judges_says_how_far_each_is_off(judges):
-    folder, _ = judges
-    said = said_by(judges, "{judge} alone")
-    off = {line.split()[0]: float(line.split()[-1]) for line in said.splitlines()}
-    assert off["strict"] < -0.05 and off["kind"] > 0.05
+    strict, kind, *differences = said_by(judges, "session.alone()").splitlines()
+    assert strict.startswith("share[pass] by strict alone: 0.4") and "off by -0.1" in strict
+    assert kind.startswith("share[pass] by kind alone: 0.7") and "off by +0.1" in kind
+    assert all(line.endswith("outside the interval") for line in (strict, kind)) and len(differences) == 2
 
 
 def test_every_method_stands_in_the_table_with_what_it_needs():

@@ -51,6 +51,7 @@ ORDER = (
     "guaranteed",
     "session",
     "compare",
+    "alone",
     "ranking",
     "claims",
     "thresholds",

@@ -20,6 +20,7 @@ from altmas.version import __version__
 register(
     report="altmas.report:report_of",
     compare="altmas.compare:compare",
+    alone="altmas.alone:models_alone",
     check="altmas.claims:judge",
     threshold="altmas.thresholds:choose_threshold",
     ranking="altmas.ranking:ranking",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from altmas.alone import models_alone
 from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates
 from altmas.frames import plain
 from altmas.guaranteed import guaranteed_decision
@@ -69,6 +70,7 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
         "method": session.method.name,
         "metrics": _metrics(session, history, estimates),
         "models": models_of(session, history, estimates),
+        "alone": [one.to_dict() for one in models_alone(session, estimates)],
         "path": _path(session, history, estimates),
         "classes": classes_of(session, history),
         "confusion": matrix,

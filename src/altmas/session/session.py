@@ -45,6 +45,7 @@ from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
 from altmas.version import __version__
 
 if TYPE_CHECKING:
+    from altmas.alone import Alone
     from altmas.claims import Verdict
     from altmas.compare import Comparison
     from altmas.interop import ExportResult, ImportResult
@@ -576,6 +577,11 @@ class Session:
     ) -> "Comparison":
         """A second model against this one on the labels that exist; predictions by row, by `ids`, or as {id: one}."""
         made: Comparison = above("compare")(self, predictions, metrics, ids=ids)
+        return made
+
+    def alone(self) -> "tuple[Alone, ...]":
+        """What each model alone would have said of every metric of the truth, as share[pass], beside the estimate."""
+        made: tuple[Alone, ...] = above("alone")(self)
         return made
 
     def threshold(self, claim: str) -> "ThresholdChoice":

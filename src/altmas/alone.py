@@ -1,0 +1,88 @@
+"""What each model alone would have said of the truth: a metric such as share[pass] if its answers were the labels."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from altmas.estimates import LEAST_DRAWN, Estimate, Estimates
+from altmas.frames import plain
+from altmas.metrics import Metric
+from altmas.metrics.differences import combined
+from altmas.metrics.weights import LabelWeights
+from altmas.pool import Model, Pool
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+ROUNDING = 1e-9
+"""An interval of a pool that is labelled throughout has no width; its value is not outside by the last digit."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A metric of the truth as one model's answers have it, beside the estimate from labels.
+
+    value    the metric if the model were right about every point
+    outside  whether that lies outside the estimate's interval; None without one, or before enough labels were drawn
+    """
+
+    metric: str
+    model: str
+    value: float
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    outside: bool | None
+
+    @property
+    def off_by(self) -> float:
+        """How far the model alone is above the estimate."""
+        return self.value - self.estimate
+
+    def __str__(self) -> str:
+        said = f"{self.metric} by {self.model} alone: {self.value:.4f}"
+        if math.isnan(self.estimate):
+            return f"{said}, no estimate yet"
+        beside = f"estimate {self.estimate:.4f} [{self.low:.4f}, {self.high:.4f}], off by {self.off_by:+.4f}"
+        where = {True: ", outside the interval", False: ", inside the interval", None: ""}[self.outside]
+        return f"{said}, {beside}{where}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        told: dict[str, Any] = plain(asdict(self) | {"off_by": self.off_by})
+        return told
+
+
+def models_alone(session: "Session", estimates: Estimates | None = None) -> tuple[Alone, ...]:
+    """For each metric of the truth and each model: the metric if its answers were the truth, beside the estimate."""
+    found = session.estimate() if estimates is None else estimates
+    history, pool = session.history, session.pool
+    early = history.drawn_labels < LEAST_DRAWN and len(history.labels) < len(pool)
+    return alone_of(pool, session.task.metrics, found, early=early)
+
+
+def alone_of(pool: Pool, metrics: Sequence[Metric], estimates: Estimates, *, early: bool = False) -> tuple[Alone, ...]:
+    """The same of metrics and their estimates; where it is too early, nothing is called outside or inside."""
+    return tuple(
+        _beside(value_if_true(pool, metric, model), model, estimate, early)
+        for metric, estimate in zip(metrics, estimates, strict=True)
+        if not metric.needs_answers
+        for model in pool.models
+    )
+
+
+def value_if_true(pool: Pool, metric: Metric, model: Model) -> float:
+    """The value of a metric of the truth if a model's answers were the labels; nan where undefined."""
+
+    def of_part(part: Metric) -> float:
+        return part.value(pool, LabelWeights.of_truth(model.predictions, len(pool.classes), part.members(pool)))
+
+    return combined(metric, of_part)
+
+
+def _beside(value: float, model: Model, one: Estimate, early: bool) -> Alone:
+    known = not early and all(map(math.isfinite, (value, one.low, one.high)))
+    outside = not one.low - ROUNDING <= value <= one.high + ROUNDING if known else None
+    return Alone(one.metric, model.name, value, one.value, one.low, one.high, one.confidence, outside)

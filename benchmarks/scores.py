@@ -25,7 +25,8 @@ from altmas.pool import Pool
 from altmas.simulate import label_until, label_value
 from altmas.task import Task
 from benchmarks.data import NamedPool, data_folder, load, named_pool, read_npz
-from benchmarks.store import RUNS, Row, Runs
+from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv
+from benchmarks.tables import DOCS, markdown, rewrite_page
 
 BUDGETS: Final = (100, 200, 400)
 BATCH: Final = 20
@@ -173,6 +174,87 @@ def _width(rows: list[Row]) -> float:
     return float(np.mean(widths)) if widths else math.nan
 
 
+# ---------------------------------------------------------------- page
+
+
+def write(rows: list[Row]) -> None:
+    """The table, the tables of the page and its figure."""
+    write_csv(RESULTS / "scores.csv", ({key: _rounded(value) for key, value in row.items()} for row in rows))
+    rewrite_page(DOCS / "scores.md", {"scores": _table(rows, SCORES), "gap": _table(rows, (GAP,)), "all": _words(rows)})
+    _figure([row for row in rows if row["labels"] == BUDGETS[-1]])
+
+
+def _rounded(value: object) -> object:
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+def _table(rows: list[Row], metrics: tuple[str, ...]) -> str:
+    head = ("pool", "metric (truth)", "labels", "runs", "coverage", "width", "RMSE", "random: coverage, width, RMSE")
+    lines = [
+        (
+            row["pool"],
+            f"{row['metric'].replace('|', '')} ({row['truth']:.3f})",
+            row["labels"],
+            row["runs"],
+            f"{row['coverage']:.2f}",
+            f"{row['width']:.3f}",
+            f"{row['rmse']:.4f}",
+            f"{row['random_coverage']:.2f}, {row['random_width']:.3f}, {row['random_rmse']:.4f}",
+            f"{row['label_value']:.2f} [{row['label_value_low']:.2f}, {row['label_value_high']:.2f}]",
+        )
+        for row in sorted(rows, key=lambda row: metrics.index(row["metric"]) if row["metric"] in metrics else -1)
+        if row["metric"] in metrics
+    ]
+    return markdown((*head, "label value"), lines)
+
+
+def _words(rows: list[Row]) -> str:
+    """Means over all cells, and the cells whose coverage is below 0.93 by more than two standard errors."""
+    scored = [row for row in rows if row["metric"] in SCORES]
+    low = [row for row in scored if row["coverage"] < 0.93 - 2 * math.sqrt(0.93 * 0.07 / row["runs"])]
+    runs = sorted({row["runs"] for row in rows})
+    lines = [
+        f"- {runs[0]} to {runs[-1]} runs a cell, {len(scored)} cells of scores.",
+        f"- Mean coverage {np.nanmean([row['coverage'] for row in scored]):.3f} (random sampling "
+        f"{np.nanmean([row['random_coverage'] for row in scored]):.3f}). Cells below 0.93 by more than two standard "
+        f"errors: {len(low)}" + "".join(f"; {row['pool']}, {row['metric']}, {row['labels']}" for row in low) + ".",
+    ]
+    for metric in SCORES:
+        at = [row for row in scored if row["metric"] == metric and row["labels"] == BUDGETS[-1]]
+        worth = math.exp(np.mean([math.log(min(row["label_value"], 100.0)) for row in at]))
+        above = sum(row["label_value"] > 1.2 for row in at)
+        lines.append(
+            f"- {metric} at {BUDGETS[-1]} labels: one label is worth {worth:.2f} random ones (geometric mean over the "
+            f"pools), more than 1.2 on {above} of {len(at)}, least {min(row['label_value'] for row in at):.2f}."
+        )
+    return "\n".join(lines)
+
+
+def _figure(rows: list[Row]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.5))
+    pools = list(dict.fromkeys(row["pool"] for row in rows))
+    for place, metric in enumerate([*SCORES, GAP]):
+        mine = [row for row in rows if row["metric"] == metric]
+        at = [pools.index(row["pool"]) + (place - 1.5) * 0.15 for row in mine]
+        value = np.array([row["label_value"] for row in mine])
+        ends = np.array([[row["label_value_low"], row["label_value_high"]] for row in mine]).reshape(-1, 2)
+        name = "recall, women - men" if metric == GAP else metric
+        axes.errorbar(value, at, xerr=[value - ends[:, 0], ends[:, 1] - value], fmt="o", ms=4, lw=1, label=name)
+    axes.axvline(1.0, color="0.4", lw=1, ls=":")
+    axes.set(xscale="log", xlabel=f"random labels that one label is worth, at {BUDGETS[-1]} labels (90 % interval)")
+    axes.set_yticks(range(len(pools)), pools)
+    axes.invert_yaxis()
+    axes.legend(fontsize=8, frameon=False)
+    figure.tight_layout()
+    figure.savefig(RESULTS / "scores.png", dpi=130)
+    pyplot.close(figure)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["run", "table"])
@@ -182,8 +264,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "run":
         run(given.runs, given.pool, given.metric)
-    for row in summary():
-        print({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
+    write(summary())
 
 
 if __name__ == "__main__":

@@ -266,3 +266,10 @@ def test_no_further_module_outside_metrics_switches_on_the_kind_of_a_metric():
 def test_a_metric_of_a_model_is_refused_where_there_is_no_model():
     with pytest.raises(MetricError, match="'accuracy' is about a model, and this pool has none"):
         metric_set("accuracy", Pool(None, None, classes=["a", "b"], ids=[1, 2]))
+
+
+def test_the_page_of_metrics_lists_every_name():
+    page = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text()
+    for name in names():
+        kind = name.partition("[")[0]
+        assert f"`{kind}" in page or f'("{kind}"' in page, name

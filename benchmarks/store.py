@@ -8,6 +8,7 @@ where it stopped.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -54,15 +55,20 @@ class Runs:
     def write(self, runs: Iterable[Mapping[str, Any]]) -> None:
         """The file with these runs alone: either all of them or, after an interruption, what was there before."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_suffix(f".{os.getpid()}")
-        unfinished.write_bytes(_lines(runs))
-        unfinished.replace(self.path)
+        _put(self.path, _lines(runs))
 
     def _drop_cut_line(self) -> None:
         """Cut off what follows the last line break: a run whose writing a crash interrupted."""
         if self.path.exists() and not (content := self.path.read_bytes()).endswith(b"\n"):
             with self.path.open("r+b") as file:
                 file.truncate(content.rfind(b"\n") + 1)
+
+
+def _put(path: Path, content: bytes) -> None:
+    """The file with this content; as it was before if this is interrupted."""
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
 
 
 def _lines(runs: Iterable[Mapping[str, Any]]) -> bytes:
@@ -73,14 +79,21 @@ def _lines(runs: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """The rows as CSV; columns in the order in which the rows first name them, empty where a row has none."""
+    """The rows as CSV; columns in the order in which the rows first name them, empty where a row has none.
+
+    Without a row nothing is written: a summary without runs, which are not committed, leaves the table that is there.
+    """
     kept = list(rows)
+    if not kept:
+        print(f"no rows for {path.name}: nothing was written")
+        return
     columns = list(dict.fromkeys(name for row in kept for name in row))
+    text = io.StringIO(newline="")
+    table = csv.DictWriter(text, columns, lineterminator="\n")
+    table.writeheader()
+    table.writerows(kept)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, columns, lineterminator="\n")
-        table.writeheader()
-        table.writerows(kept)
+    _put(path, text.getvalue().encode())
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

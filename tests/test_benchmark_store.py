@@ -56,6 +56,16 @@ def test_a_table_comes_back_as_it_was_written(tmp_path):
     assert read_csv(tmp_path / "none.csv") == []
 
 
+def test_a_summary_without_runs_leaves_the_table(tmp_path, capsys):
+    path = tmp_path / "table.csv"
+    write_csv(path, [])
+    assert not path.exists()
+    write_csv(path, [{"n": 1}])
+    write_csv(path, [])
+    assert path.read_text() == "n\n1\n" and [file.name for file in tmp_path.iterdir()] == ["table.csv"]
+    assert "no rows for table.csv: nothing was written" in capsys.readouterr().out
+
+
 def test_rows_replace_those_with_their_key(tmp_path):
     path = tmp_path / "table.csv"
     keep_csv(path, [{"part": "x", "value": 1}, {"part": "x", "value": 2}, {"part": "y", "value": 3}], "part")

@@ -193,3 +193,12 @@ def test_guarantee_refuses_to_decide_by_an_interval():
     assert judge(session, Claim("mcc", ">=", 0.5)).answer == "shown"
     with pytest.raises(PlanError, match="claim about 'mcc': no guarantee is offered for it under method tradition"):
         judge(session, Claim("mcc", ">=", 0.5), guarantee=True)
+
+
+def test_a_number_that_is_no_percentage_gets_no_hint():
+    """A mean grade lies between 1 and 5, so 50 is no percentage of it."""
+    with altmas.Session.create(None, altmas.Pool(None, [1, 2, 3, 4, 5] * 12), metrics=["mean"]) as session:
+        for value in (0.5, 50, 300):
+            with pytest.raises(PlanError) as error:
+                judge(session, Claim("mean", ">=", value))
+            assert str(error.value).endswith(f"{value:g} is no value that it can take; expected 1 to 5")

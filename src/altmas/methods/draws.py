@@ -25,7 +25,7 @@ def successive_draws(
     n = min(n, len(open_points))
     u = rates[open_points]
     rings = np.log(u) + rng.gumbel(size=len(u))
-    first = np.argpartition(-rings, n - 1)[:n] if 0 < n < len(u) else np.arange(n)
+    first = np.argpartition(-rings, n - 1)[:n] if n < len(u) else np.arange(n)
     first = first[np.argsort(-rings[first], kind="stable")]
     gone = np.concatenate([[0.0], np.cumsum(u[first])[:-1]])
     return open_points[first], u[first] / np.maximum(u.sum() - gone, u[first])

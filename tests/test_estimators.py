@@ -8,7 +8,7 @@ import pytest
 import altmas
 from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
-from altmas.methods.assured.estimator import Difference, Group, StageSample
+from altmas.methods.assured.estimator import Difference, Group, StageSample, linearised_sum, shifted_odds
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import RowCodes, metric_set, table_of
 from altmas.metrics.formulas import positive
@@ -302,6 +302,64 @@ def test_the_groups_of_a_class_metric_are_those_predicted_as_it_and_the_others(t
     own, other = precision.groups
     assert own.believed > 0 and own.unseen_low > 0  # only labels of points called 2 move it
     assert other.believed == pytest.approx(0, abs=1e-15) and other.unseen_low == pytest.approx(0, abs=1e-12)
+
+
+def test_at_another_value_the_groups_of_a_ratio_count_by_its_own_terms(two):
+    """Recall 0.5 instead of 0.8, say: found points count 1 - q, missed ones q, squared in the variance (V3)."""
+    recall = two.found.linearised(metric_set(["recall[1]"], two.pool)[0], TAIL)
+    groups = [Group(0.04, 5.0, 0.0, 0.0, 0.1, 0.2), Group(0.01, 3.0, 0.0, 0.0, 0.3, 0.05)]
+    one = replace(recall, value=0.8, groups=groups)
+    for candidate in (0.8, 0.5, 0.95):
+        found, missed = (1 - candidate) / (1 - 0.8), candidate / 0.8
+        told = one.evidence(candidate)
+        assert told.variance == pytest.approx(found**2 * 0.04 + missed**2 * 0.01)
+        assert told.unseen_low == pytest.approx(max(found * 0.1, missed * 0.3))
+        assert told.unseen_high == pytest.approx(max(found * 0.2, missed * 0.05))
+    skewed = replace(one, groups=[Group(0.0, 0.0, 0.02, 0.003, 0, 0), Group(0.0, 0.0, 0.01, -0.001, 0, 0)])
+    found, missed = 0.5 / 0.2, 0.5 / 0.8
+    third, second = found**3 * 0.003 - missed**3 * 0.001, found**2 * 0.02 + missed**2 * 0.01
+    assert skewed.evidence(0.5).skew_high == pytest.approx(third / second)
+
+
+def test_a_difference_between_two_slices_adds_up_from_both(two):
+    """Disjoint points: values are subtracted, variances added, terms signed; every label counts once."""
+    change, odd, even = metric_set(
+        ["accuracy@half=odd - accuracy@half=even", "accuracy@half=odd", "accuracy@half=even"], two.pool
+    )
+
+    def among(members):
+        inside = np.ones(40, bool) if members is None else members
+        return Difference(two.samples, two.pool, two.known, inside, two.skipped)
+
+    whole = linearised_sum(change, among, TAIL)
+    sides = [among(one.members(two.pool)).linearised(one, TAIL) for one in (odd, even)]
+    assert whole.value == pytest.approx(sides[0].value - sides[1].value)
+    (group,) = whole.groups
+    assert group.shown == pytest.approx(sum(side.groups[0].shown for side in sides))
+    assert group.believed == pytest.approx(sum(side.groups[0].believed for side in sides))
+    signed = [
+        (row, sign * term)
+        for sign, side in zip((1, -1), sides, strict=True)
+        for row, term in zip(side.rows, side.terms, strict=True)
+    ]
+    found = list(zip(whole.rows.tolist(), whole.terms.tolist(), strict=True))
+    assert sorted(found) == [(row, pytest.approx(term)) for row, term in sorted(signed)]
+    assert whole.labels == sum(side.labels for side in sides) and whole.drawn == min(side.drawn for side in sides)
+    assert whole.size == 40 and whole.unlabelled == sum(side.unlabelled for side in sides)
+
+
+def test_shifted_odds_add_up_to_what_is_known():
+    """In each bin the odds are multiplied by one factor; chances of 0 and 1 stay (S10)."""
+    chances = np.array([0.1, 0.4, 0.8, 0.0, 0.5, 0.6, 1.0])
+    bins = np.array([0, 0, 0, 0, 1, 1, 1])
+    found = shifted_odds(chances, bins, np.array([2.0, 1.3]))
+    np.testing.assert_allclose(np.bincount(bins, found), [2.0, 1.3], atol=1e-6)
+    assert found[3] == 0 and found[6] == 1
+    for rows in (slice(0, 3), slice(4, 6)):
+        factors = found[rows] / (1 - found[rows]) * (1 - chances[rows]) / chances[rows]
+        np.testing.assert_allclose(factors, factors[0], rtol=1e-5)
+    beyond = shifted_odds(chances, bins, np.array([9.0, 0.0]))
+    assert beyond[:3].min() > 0.99 and beyond[4:6].max() < 0.01
 
 
 def test_everything_labelled_has_no_variance_and_counts_every_point():

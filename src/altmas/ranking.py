@@ -104,14 +104,19 @@ class Ranking(Sequence[Ranked]):
         if self.note:
             return self.note
         tied, worse = self.tier(TIED), self.tier(WORSE)
-        told = f"By {self.metric}, {self.best} looks best after {self.labels:,} labels; {len(worse)} of the other "
-        told += f"{len(self.models) - 1} models {'is' if len(worse) == 1 else 'are'} shown to be worse"
+        told = f"By {self.metric}, {self.best} looks best after {self.labels:,} labels; "
+        if len(self.models) == 2:
+            told += f"{self.models[1].model} is {'shown to be worse' if worse else 'not shown to be worse'}"
+        else:
+            told += f"{len(worse)} of the other {len(self.models) - 1} models "
+            told += f"{'is' if len(worse) == 1 else 'are'} shown to be worse"
         if not tied:
             return told + "."
         more = (
             "more labels than the pool has" if self.labels_to_separate is None else f"{self.labels_to_separate:,} more"
         )
-        return told + f", {len(tied)} not yet. To tell it from {self.contender} takes about {more}."
+        told += "" if len(self.models) == 2 else f", {len(tied)} not yet"
+        return told + f". To tell it from {self.contender} takes about {more}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""

@@ -199,3 +199,47 @@ def test_shifted_odds_reach_the_totals_of_every_bin():
     np.testing.assert_array_equal(found[:20], chances[:20])  # what is known stays known
     odds = found[20:] / (1 - found[20:]) / (chances[20:] / (1 - chances[20:]))
     assert all(np.ptp(odds[bins[20:] == b]) < 1e-6 for b in range(4))
+
+
+@pytest.fixture(scope="module")
+def two_models():
+    rng = np.random.default_rng(1)
+    better = np.where(rng.random(len(POOL)) < 0.6, TRUTH, POOL.predictions)
+    scores = {"v1": POOL.scores}
+    answers = {"v1": CLASSES[POOL.predictions], "v2": CLASSES[better]}
+    pool = altmas.Pool(None, answers, scores=scores, classes=["cat", "dog"], slices=dict(POOL.slices))
+    names = ["accuracy", "v2: accuracy - v1: accuracy", "v1: roc_auc", "share[dog]", "v2: gap[accuracy, site]"]
+    session = altmas.Session.create(None, pool, metrics=names, seed=2)
+    for size in (60, 90):
+        session.tell({query.id: CLASSES[TRUTH[query.index]] for query in session.ask(size)})
+    return session
+
+
+def test_metrics_of_several_models_come_from_the_same_labels(two_models):
+    exact = truth_values(two_models.pool, TRUTH, two_models.task.metrics)
+    found = two_models.estimate()
+    assert [one.metric for one in found][:3] == ["v1: accuracy", "v2: accuracy", "v2: accuracy - v1: accuracy"]
+    for one in found:
+        assert one.low <= one.value <= one.high and abs(one.value - exact[one.metric]) < 0.12, one
+    change, first, second = (found[name] for name in ("v2: accuracy - v1: accuracy", "v1: accuracy", "v2: accuracy"))
+    assert change.value == pytest.approx(second.value - first.value, abs=0.02)
+    assert change.half_width < first.half_width + second.half_width  # the same labels: errors in common cancel
+
+
+def test_non_inferiority_is_a_claim_about_a_difference(two_models):
+    verdict = judge(two_models, Claim.parse("v2: accuracy - v1: accuracy >= -0.01"))
+    assert verdict.answer == "shown" and verdict.proven
+    assert judge(two_models, Claim.parse("v1: accuracy - v2: accuracy >= 0.05")).answer == "refuted"
+    with pytest.raises(PlanError, match="it stands for 2 metrics"):
+        judge(two_models, Claim.parse("accuracy >= 0.5"))
+
+
+def test_the_truth_alone_is_estimated_without_any_model():
+    pool = altmas.Pool(None, None, classes=["cat", "dog"], ids=list(range(600)), slices=dict(POOL.slices))
+    session = altmas.Session.create(None, pool, metrics=["share[dog]", "share[dog]@site=A - share[dog]@site=B"], seed=3)
+    for size in (60, 60):
+        session.tell({query.id: CLASSES[TRUTH[query.index]] for query in session.ask(size)})
+    exact = truth_values(pool, TRUTH, session.task.metrics)
+    for one in session.estimate():
+        assert one.low <= exact[one.metric] <= one.high and one.high - one.low < 0.6
+    assert judge(session, Claim.parse("share[dog] >= 0.02")).answer == "shown"

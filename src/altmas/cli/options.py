@@ -130,7 +130,10 @@ Metrics = Annotated[
         "-m",
         metavar="NAME",
         autocompletion=metric_names,
-        help=literal("accuracy, recall[cat], f1[cat]@scanner=A, per_class, ...; repeatable. Default: accuracy."),
+        help=literal(
+            "accuracy, recall[cat], f1[cat]@scanner=A, recall[cat,0.3], roc_auc[cat], log_loss, share[cat], mean, "
+            "'v2: accuracy - v1: accuracy', 'gap[recall[cat], sex]', ...; repeatable. Default: accuracy."
+        ),
         rich_help_panel=AIM,
     ),
 ]

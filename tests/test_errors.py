@@ -113,7 +113,7 @@ BAD_POOLS = {
         {"scores": np.full((4, 3), 1 / 3), "classes": ["cat", "dog"]},
         r"scores has shape \(4, 3\); expected \(4, 2\): .* in the order 'cat', 'dog'",
     ),
-    "score vector": ({"scores": np.full(4, 0.5)}, r"scores has shape \(4,\); expected \(4, 2\)"),
+    "score vector": ({"scores": np.full(3, 0.5)}, r"scores has shape \(3,\); expected \(4, 2\)"),
     "score sum": (
         {"scores": [[0.5, 0.5], [0.5, 0.6], [1, 0], [1, 0]]},
         r"scores, row 1: 0.5, 0.6\d* are not probabilities \(they sum to 1.1\); expected non-negative numbers that sum",

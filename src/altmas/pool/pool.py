@@ -314,11 +314,13 @@ def _number_of_points(
     slices: Mapping[str, ArrayLike] | None,
     items: Sequence[Any] | None,
 ) -> int:
-    """N; PoolError if models have different numbers of answers, or if nothing tells how many points there are."""
+    """N; PoolError if models have different numbers of answers, features are sparse, or nothing says how many."""
     lengths = {name: len(names) for name, names in answers.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
         raise PoolError(f"the models have different numbers of predictions ({told}); each needs one for every point")
+    if hasattr(features, "toarray"):
+        raise PoolError("features is a sparse matrix; pass features.toarray(), or fewer columns by TruncatedSVD")
     given: list[Any] = [*answers.values(), features, ids, items, *(slices or {}).values()]
     counts = [len(one) if hasattr(one, "__len__") else len(np.asarray(one)) for one in given if one is not None]
     if not counts:
@@ -366,8 +368,6 @@ def _features(features: ArrayLike | None, n: int) -> NDArray[Any] | None:
     """The feature matrix as it is (a memmap stays one), checked in chunks."""
     if features is None:
         return None
-    if hasattr(features, "toarray"):
-        raise PoolError("features is a sparse matrix; pass features.toarray(), or fewer columns by TruncatedSVD")
     array = array_of(features, "features")
     if array.dtype.kind not in "fiub":
         raise PoolError(f"features must be numbers, got dtype {array.dtype}")

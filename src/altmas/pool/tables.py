@@ -5,7 +5,7 @@ Every table becomes Arrow on the way, so the same data make the same pool, down 
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def _answer_columns(prediction: str | Sequence[str] | None) -> dict[str, str]:
     """{model: its column}; PoolError on a column that is named twice."""
     if prediction is None:
         return {}
-    if isinstance(prediction, str):
+    if isinstance(prediction, str) or not isinstance(prediction, Iterable):
         return {DEFAULT_MODEL: prediction}
     columns = list(prediction)
     twice = next((name for place, name in enumerate(columns) if name in columns[:place]), None)

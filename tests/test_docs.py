@@ -149,3 +149,9 @@ def test_every_method_stands_in_the_table_with_what_it_needs():
         answers = ["yes" if yes else "no" for yes in (traits.interval != "none", traits.biased)]
         assert stated.pop(name) == (wanted, *answers)
     assert not stated
+
+
+@pytest.mark.parametrize("page", ["models.md"])
+def test_the_python_of_a_page_runs_as_written(page, tmp_path):
+    ran = [run_block(kind, text, tmp_path) for kind, text in blocks(page)]
+    assert "v1: accuracy" in ran[0] and "v3: accuracy" in ran[0] and "share[pass]" in ran[1]

@@ -110,3 +110,29 @@ def test_the_refusals_in_the_how_to_are_what_is_said(tickets, content, said):
     Path("labels.csv").write_text(content, "utf-8")
     ran = run("import", "tickets.altmas", "labels.csv")
     assert ran.code == 2 and said in ran.err.replace("\n", " ")
+
+
+def test_the_page_about_several_models_works_as_written(tickets):
+    truth = tickets
+    rng = np.random.default_rng(3)
+    both = {id: (one, one if rng.random() < 0.8 else "normal") for id, one in truth.items()}
+    with open("tickets.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["ticket", "v1", "v2"])
+        writer.writerows([id, *answers] for id, answers in both.items())
+    with open("v3.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["ticket", "predicted"])
+        writer.writerows([id, one] for id, one in reversed(truth.items()))
+    with open("answers.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["ticket", "text"])
+        writer.writerows([id, f"an answer to {id}"] for id in truth)
+    for command in commands("models.md"):
+        ran = run(*command)
+        assert ran.code == 0, f"{command}: {ran.err}"
+        if command[0] == "init" and "both.altmas" in command:
+            with Session.open("both.altmas") as session:
+                session.tell({query.id: truth[query.id] for query in session.ask(30)})
+        if command[0] == "rank":
+            assert "looks best after 30 labels" in " ".join(ran.out.split())

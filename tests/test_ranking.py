@@ -226,3 +226,36 @@ def test_one_model_cannot_be_ranked():
     pool, _ = world([0.9, 0.6], n=60)
     with pytest.raises(PlanError, match="at least two models, this pool has 1"):
         altmas.Session.create(None, pool.with_models(pool.models[0])).ranking()
+
+
+# ---------------------------------------------------------------- simulated, and reported
+
+
+def test_a_simulation_says_how_good_the_chosen_model_was():
+    pool, truth = world([0.9, 0.6, 0.5], n=300)
+    found = altmas.simulate(
+        pool, NAMES[truth], methods=["assured"], budgets=[60], repeats=2, n_jobs=1, rank="accuracy", progress=False
+    )
+    (row, _) = [one for one in found.rows if one["metric"] == "accuracy of the model ranked best"]
+    assert row["chosen"] == "v0" and row["value"] == row["truth"] and row["best_excluded"] is False
+    assert {one["metric"] for one in found.rows} >= {"v0: accuracy", "v2: accuracy"}
+    with pytest.raises(MethodError, match="does not compare models"):
+        altmas.simulate(pool, NAMES[truth], methods=["tradition"], budgets=[60], rank="accuracy", progress=False)
+
+
+def test_the_report_has_models_side_by_side_and_their_ranking(session, tmp_path):
+    report = session.report(tmp_path / "models.html")
+    page = (tmp_path / "models.html").read_text(encoding="utf-8")
+    assert 'id="models"' in page and 'id="ranking"' in page and "chart-ranking" in page
+    told = json.loads((tmp_path / "models.json").read_text(encoding="utf-8"))
+    assert told["models"]["names"] == ["v0", "v1"] and told["ranking"]["best"] == "v0"
+    assert [one["metric"] for one in told["models"]["rows"]] == ["accuracy"] and report is not None
+
+
+def test_the_report_of_one_model_has_neither(tmp_path):
+    pool, truth = world([0.9, 0.6], n=100)
+    one = altmas.Session.create(None, pool.with_models(pool.models[0]), method="tradition")
+    one.tell({query.id: NAMES[truth[query.index]] for query in one.ask(30)})
+    one.report(tmp_path / "one.html")
+    page = (tmp_path / "one.html").read_text(encoding="utf-8")
+    assert 'id="models"' not in page and 'id="ranking"' not in page

@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from altmas.errors import FileError, PlanError
+from altmas.errors import FileError, MethodError, PlanError
 from altmas.frames import frame_of
 from altmas.history import History
 from altmas.intervals import normal_quantile
 from altmas.methods import Method, check, method_named
+from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.metrics import MetricLike, metric_set, truth_values
 from altmas.outputs import NOTHING, Kept, kept_by, writable, write_whole
 from altmas.pool import Pool
 from altmas.progress import progress_bar
+from altmas.ranking import WORSE
+from altmas.ranking import rank as rank_models
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
 
 Row = dict[str, Any]
@@ -72,6 +75,7 @@ def simulate(
     n_jobs: int = 2,
     batch: int = 10,
     confidence: float = DEFAULT_CONFIDENCE,
+    rank: str = "",
     results: str | Path | None = None,
     progress: bool = True,
 ) -> Simulation:
@@ -79,18 +83,23 @@ def simulate(
 
     truth    (N,) the true class names (or codes) of the pool, in its order
     batch    labels told between two proposals
+    rank     a metric by which several models are ranked: draws go where contenders differ; a further row, "metric of
+             the model ranked best", has the true value of the chosen model beside that of the truly best one
     results  a .jsonl file: finished runs are kept there and not repeated when the same call is made again
 
     Raises PlanError, UnknownLabel, MetricError or MethodError before anything runs.
     """
     import joblib  # here, because nobody who only labels needs it
 
-    task = Task(pool, metric_set(metrics, pool), confidence, seed)
+    ranked = metrics_to_rank(rank, pool) if rank else ()
+    task = Task(pool, metric_set(metrics, pool), confidence, seed, rank=ranked)
     labels = truth_codes(pool, truth)
     steps = _steps(budgets, repeats, batch, len(pool))
     chosen = [method_named(method) for method in methods]
     for method in chosen:
         check(method, pool, task.metrics)
+        if rank and not isinstance(method, ComparesModels):
+            raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
     cells = [(method, repeat) for repeat in range(repeats) for method in chosen]
     journal = Journal(results, _settings(task, steps, batch, seed), kept=kept_by(pool))
     waiting = [cell for cell in cells if _key(*cell) not in journal.done]
@@ -127,7 +136,7 @@ def _run(method: Method, task: Task, truth: NDArray[np.int64], steps: list[int],
     """One run of one method: the estimates at each number of labels."""
     from threadpoolctl import threadpool_limits
 
-    task = Task(task.pool, task.metrics, task.confidence, _seed(task.seed, repeat))
+    task = replace(task, seed=_seed(task.seed, repeat))
     exact = truth_values(task.pool, truth, task.metrics)
     rows: list[Row] = []
     history, started = History(len(task.pool)), time.perf_counter()
@@ -151,7 +160,30 @@ def _run(method: Method, task: Task, truth: NDArray[np.int64], steps: list[int],
                 }
                 for one in estimates
             ]
+            if task.rank:
+                told = {"method": method.name, "labels": labels, "repeat": repeat, "seconds": seconds}
+                rows.append(told | _choice(method, task, history, truth))
     return rows
+
+
+def _choice(method: Method, task: Task, history: History, truth: NDArray[np.int64]) -> Row:
+    """The true metric of the model that is ranked best, beside that of the truly best one, and who was excluded."""
+    found = rank_models(method, task, history, task.rank, task.rank[0].name)
+    true = truth_values(task.pool, truth, task.rank)
+    values = {metric.model: true[metric.name] for metric in task.rank}
+    best = (min if task.rank[0].lower_is_better else max)(values.values())
+    base = task.rank[0].name.removeprefix(f"{task.rank[0].model}: ")
+    return {
+        "metric": f"{base} of the model ranked best",
+        "value": values[found.best],
+        "low": math.nan,
+        "high": math.nan,
+        "truth": best,
+        "effective_labels": math.nan,
+        "chosen": found.best,
+        "worse": list(found.tier(WORSE)),
+        "best_excluded": any(values[name] == best for name in found.tier(WORSE)),
+    }
 
 
 def label_until(
@@ -178,7 +210,8 @@ def _key(method: Method, repeat: int) -> str:
 
 def _settings(task: Task, steps: list[int], batch: int, seed: int) -> Row:
     """What two calls must share for one to continue the other."""
-    return {
+    ranked = {"rank": [metric.name for metric in task.rank]} if task.rank else {}
+    return ranked | {
         "pool": task.pool.fingerprint,
         "metrics": [metric.name for metric in task.metrics],
         "budgets": steps,

@@ -66,6 +66,10 @@ def simulate(
     results: Annotated[
         Path | None, typer.Option("--results", help="Keep finished runs in this .jsonl file and go on from it.")
     ] = None,
+    rank: Annotated[
+        str,
+        typer.Option("--rank", metavar="METRIC", help="Rank several models by this metric.", rich_help_panel=opt.AIM),
+    ] = "",
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
     seed: opt.Seed = 0,
     json: opt.Json = False,
@@ -81,7 +85,7 @@ def simulate(
     found = run(
         pool,
         true,
-        methods=list(dict.fromkeys(methods or [DEFAULT_METHOD, "tradition"])),
+        methods=list(dict.fromkeys(methods or ([DEFAULT_METHOD] if rank else [DEFAULT_METHOD, "tradition"]))),
         metrics=metrics or list(DEFAULT_METRICS),
         budgets=budgets or [min(n, len(pool)) for n in (50, 100, 200)],
         repeats=repeats,
@@ -89,6 +93,7 @@ def simulate(
         n_jobs=jobs,
         batch=batch,
         confidence=confidence,
+        rank=rank,
         results=results,
         progress=not show.quiet(),
     )

@@ -11,6 +11,8 @@ Plain = dict[str, Any]
 
 MOST_ROWS = 12
 """Metrics in the chart of estimates."""
+MOST_MODELS = 30
+"""Models in the chart of the ranking."""
 KINDS = {
     "uniform": ("drawn uniformly at random", "k0"),
     "tilted": ("drawn where they tell more, with known chances", "k1"),
@@ -29,6 +31,8 @@ def charts_of(content: Plain) -> dict[str, Markup]:
         found[f"slice-{number}"] = over_slices(one, number, content)
     for number, one in enumerate(content["curves"]):
         found |= score_charts(one, number)
+    if content["ranking"] is not None:
+        found["ranking"] = behind_the_best(content["ranking"])
     return {name: chart for name, chart in found.items() if chart is not None}
 
 
@@ -78,6 +82,21 @@ def _curve(
         key=lambda point: point.x,
     )
     return curve(name, title, points, axes=axes, equal=equal) if len(points) > 1 else None
+
+
+TONES = {"not told apart": "open", "worse": "bad"}
+"""Colours of models by their tier; the best is the line at 0."""
+
+
+def behind_the_best(ranking: Plain) -> Markup | None:
+    """How far each model lies behind the best, with intervals that hold for all of them together."""
+    rows = [one for one in ranking["models"] if one["low"] is not None and one["behind"] is not None]
+    drawn = [
+        Interval(one["model"], one["behind"], one["low"], one["high"], TONES.get(one["tier"], "plain"), None, 0.0)
+        for one in rows[:MOST_MODELS]
+    ]
+    title = f"How far models lie behind {ranking['best']} by {ranking['metric']}"
+    return intervals("chart-ranking", title, drawn) if drawn else None
 
 
 def listed_metrics(metrics: list[Plain]) -> list[Plain]:

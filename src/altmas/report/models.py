@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from altmas.errors import AltmasError
 from altmas.estimates import Estimate, Estimates
 from altmas.history import History
+from altmas.methods.assured.contest import ComparesModels
 from altmas.metrics import Metric
+from altmas.ranking import ranking
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -30,6 +33,17 @@ def models_of(session: "Session", history: History, estimates: Estimates) -> Pla
     note = f"{left_out} more metrics stand in the table of estimates" if left_out > 0 else ""
     agree = float((answers == answers[0]).all(axis=0).mean())
     return {"names": names, "rows": rows[:MOST_METRICS], "agree": agree, "note": note}
+
+
+def ranking_of(session: "Session") -> Plain | None:
+    """The ranking of the models by the session's metric; None for one model, or where the method does not rank."""
+    if len(session.pool.models) < 2 or not isinstance(session.method, ComparesModels):
+        return None
+    try:
+        found = ranking(session)
+    except AltmasError:  # no metric that every model has
+        return None
+    return found.to_dict() | {"summary": found.summary}
 
 
 def _rows(metrics: Sequence[Metric], estimates: Estimates, names: list[str]) -> list[Plain]:

@@ -510,7 +510,7 @@ def _place(row: Row) -> tuple[int, int, str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Plant faults and count those that the tests notice.")
-    parser.add_argument("--each", type=int, default=16, help="mutants of each module, at most")
+    parser.add_argument("--each", type=int, default=12, help="mutants of each module, at most")
     parser.add_argument("--only", nargs="*", default=list(TESTS), help="modules, by name")
     parser.add_argument("--patience", type=float, default=90.0, help="seconds for the tests of one mutant")
     parser.add_argument("--again", action="store_true", help="run known survivors again")

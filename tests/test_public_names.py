@@ -12,7 +12,8 @@ ROOT = Path(__file__).parent.parent
 
 PUBLIC = (
     "AltmasError Answer Decision Estimate Estimates Forecast Metric Model Plan Pool Query Range Session Simulation "
-    "Snapshot Status Transformations Tuning __version__ errors methods predict_performance simulate tune worst_case"
+    "Snapshot Status Transformations Tuning __version__ errors methods predict_performance read_evaluation "
+    "simulate tune worst_case"
 ).split()
 METHODS = (
     "ActiveInference AdaStrat AltMas Ase Assured Bald BatchBald DEFAULT_METHOD Druck GROUPS Katariya Lure METHODS "

@@ -5,7 +5,7 @@ from altmas.above import register
 from altmas.errors import AltmasError
 from altmas.estimates import Estimate, Estimates
 from altmas.metrics import Metric
-from altmas.pool import Model, Pool
+from altmas.pool import Model, Pool, read_evaluation
 from altmas.scenarios.predict_performance import predict_performance
 from altmas.scenarios.worst_case import Range, Transformations, worst_case
 from altmas.session import Query, Session
@@ -32,6 +32,7 @@ register(
     pool_from_table="altmas.pool.tables:pool_from_table",
     pool_from_source="altmas.pool.tables:pool_from_source",
     classes_of="altmas.pool.tables:classes_of",
+    read_evaluation="altmas.pool.files:read_evaluation",
     column_of="altmas.pool.tables:column_of",
 )
 
@@ -58,6 +59,7 @@ __all__ = [
     "errors",
     "methods",
     "predict_performance",
+    "read_evaluation",
     "simulate",
     "tune",
     "worst_case",

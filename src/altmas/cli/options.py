@@ -55,7 +55,7 @@ Annotator = Annotated[
 _data = typer.Option(
     "--data",
     metavar="FILE",
-    help="Table with the model's predictions: .csv, .jsonl or .parquet.",
+    help="Table with the model's predictions: .csv, .jsonl, .parquet; or a log of Inspect, promptfoo, DeepEval.",
     rich_help_panel=POOL,
     show_default=False,
 )

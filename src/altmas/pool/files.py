@@ -1,5 +1,7 @@
 """Reading files: columns of .csv, .tsv, .jsonl, .ndjson and .parquet as Arrow, matrices of .npy as memory maps.
 
+Logs of evaluation tools (evaluations.py) are tables too.
+
 Nothing is ever unpickled. Every failure is a FileError that names the file and, where it can be found, the place.
 """
 
@@ -10,7 +12,7 @@ import os
 import re
 import warnings
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ import pyarrow.json
 from numpy.typing import NDArray
 
 from altmas.errors import FileError
+from altmas.pool.evaluations import ACCEPTED, LOGS, read_lines, read_log, tool_of_line
 from altmas.suggest import listing, near
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -57,6 +60,8 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Se
     try:
         if kind == ".parquet":
             table = _parquet(place, [*names, *numbers])
+        elif kind in LOGS:
+            table = _of_log(read_log(place), names, numbers, place)
         elif kind in (".jsonl", ".ndjson"):
             table = _jsonl(place, names, numbers)
         else:
@@ -71,6 +76,21 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Se
         raise FileError(f"{place} has columns but no rows; nothing can be tested")
     refuse_invalid(table, str(place))
     return table
+
+
+def read_evaluation(path: str | os.PathLike[str]) -> pa.Table:
+    """Every column of a log of an evaluation tool: id, input, output, judges, metadata. FileError if it is none."""
+    place = existing(path)
+    try:
+        if _kind(place) in LOGS:
+            return read_log(place)
+        if _kind(place) in (".jsonl", ".ndjson") and tool_of_line(_first_row(place)) is not None:
+            return read_lines(place, _json_rows(place))
+    except FileError:
+        raise
+    except Exception as cause:  # the bytes of a damaged file can fail in any way
+        raise FileError(f"{place} cannot be read as a log of an evaluation tool: {sentence(cause)}") from cause
+    raise FileError(f"{place} is no log of an evaluation tool that is known: expected {ACCEPTED}")
 
 
 def refuse_invalid(table: pa.Table, where: str) -> None:
@@ -117,9 +137,9 @@ def _kind(place: Path) -> str:
         kind = suffixes[-2]
     if kind in PICKLED:
         raise FileError(f"{place} is a pickled file, which can run code when it is read; expected {_accepted()}")
-    if kind not in TABLES:
-        hint = "; write one object on each line and call it .jsonl" if kind == ".json" else ""
-        raise FileError(f"{place} is of no kind that can be read; expected {_accepted()}{hint}")
+    if kind not in (*TABLES, *LOGS):
+        logs = f"or a log of an evaluation tool ({', '.join(LOGS)})"
+        raise FileError(f"{place} is of no kind that can be read; expected {_accepted()}, {logs}")
     if place.is_dir() and kind != ".parquet":
         raise FileError(f"{place} is a folder; expected a file: {_accepted()}")
     return kind
@@ -256,8 +276,38 @@ def _all_match(texts: pa.ChunkedArray, pattern: str) -> bool:
 # ---------------------------------------------------------------- JSON lines
 
 
+def _of_log(table: pa.Table, names: Sequence[str], numbers: Sequence[str], place: Path) -> pa.Table:
+    """The named columns of the table that a log of an evaluation tool was made into."""
+    refuse_unknown([*names, *numbers], table.column_names, str(place))
+    return table.select(list(dict.fromkeys([*names, *numbers])))
+
+
+def _first_row(place: Path) -> Any:
+    """The first line of a JSON lines file, or None if it is no JSON."""
+    with io.BufferedReader(pa.input_stream(str(place))) as stream:
+        line = next((line for line in stream if line.strip()), b"")
+    try:
+        return json.loads(line.removeprefix(BOM_UTF8))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _json_rows(place: Path) -> Iterator[Any]:
+    """Every line of a JSON lines file; FileError naming the first that is no JSON."""
+    with io.BufferedReader(pa.input_stream(str(place))) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                try:
+                    yield json.loads(line.removeprefix(BOM_UTF8))
+                except (ValueError, RecursionError) as cause:
+                    raise FileError(f"{place}, line {number} is not JSON: {sentence(cause)}") from cause
+
+
 def _jsonl(place: Path, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
     _refuse_deep(place)
+    first = _first_row(place)
+    if tool_of_line(first) is not None and not {*names, *numbers} <= first.keys():
+        return _of_log(read_lines(place, _json_rows(place)), names, numbers, place)
     read = pyarrow.json.ReadOptions(block_size=BLOCK)
     try:
         table = pyarrow.json.read_json(place, read_options=read)

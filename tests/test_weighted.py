@@ -335,3 +335,15 @@ def test_a_metric_of_scores_has_an_interval_from_weights_alone_and_a_difference_
     half = Z * math.sqrt(variance + Z**2 / 2 * 0.01**2 * sample.of_one())
     assert (low, high) == pytest.approx((value - half, value + half))
     assert np.isnan(weighted_interval(pool, history, change, 0.95, sample)).all()
+
+
+def test_a_metric_without_an_upper_bound_has_no_pseudo_labels():
+    """Nobody knows how far a log loss could be away: the interval is that of the sample."""
+    pool = altmas.Pool(None, [0, 1] * 5, scores=np.tile([0.6, 0.4], (10, 1)), classes=[0, 1])
+    (loss,) = metric_set(["log_loss"], pool)
+    _, history = told()
+    sample = draws_of(history)
+    value, low, high = weighted_interval(pool, history, loss, 0.95, sample)
+    moves = -np.log(np.where(history.known[sample.rows] == 0, 0.6, 0.4)) / 10
+    half = Z * math.sqrt(sample.variance(moves - moves.mean(), np.ones(10, bool)))
+    assert math.isinf(loss.bounds[1]) and (low, high) == pytest.approx((value - half, value + half))

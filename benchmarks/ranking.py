@@ -34,13 +34,15 @@ from numpy.typing import NDArray
 
 from altmas import Pool
 from altmas.belief import Belief
+from altmas.estimates import LEAST_DRAWN
 from altmas.history import History
 from altmas.methods import Assured, Task
 from altmas.methods.assured.belief import belief_of, folds_of
-from altmas.methods.assured.contest import disagreement
+from altmas.methods.assured.contest import Contest, disagreement
 from altmas.methods.assured.views import describe
 from altmas.metrics import metric_set
 from altmas.ranking import WORSE, rank
+from altmas.streams import stream
 from benchmarks.store import RESULTS, RUNS, Runs, read_numbers, write_csv
 from benchmarks.tables import DOCS, markdown, with_table
 
@@ -179,7 +181,9 @@ def contests(
         if stop in LABELS and stop not in tiers:
             contest = method.contest(task, history, metrics)
             assert contest is not None
-            yield {"labels": stop, "regret": float(accuracy.max() - accuracy[contest.best])}
+            excluded = best_excluded(contest, accuracy, task) if method.belief is not None else False
+            regret = float(accuracy.max() - accuracy[contest.best])
+            yield {"labels": stop, "regret": regret, "excluded_best": excluded}
         elif stop in LABELS:
             found = rank(method, task, history, metrics, "accuracy")
             worse = [int(name[1:]) for name in found.tier(WORSE)]
@@ -191,12 +195,21 @@ def contests(
             }
 
 
+def best_excluded(contest: Contest, accuracy: NDArray[np.float64], task: Task) -> bool:
+    """Whether the ranking would call a truly best model worse: as in `altmas.ranking`, for these models alone."""
+    others = [int(k) for k in np.flatnonzero(accuracy == accuracy.max()) if k != contest.best]
+    if not others or contest.drawn < LEAST_DRAWN:
+        return False
+    factors = contest.critical(task.confidence, stream(task.seed, "ranking", contest.labels), others)
+    return any(contest.interval(contest.best, k, float(factors[k]))[0] > 0 for k in others)
+
+
 def choices(models: Models, pool: Pool, way: str, seed: int) -> Iterator[dict[str, Any]]:
     """What one way would have chosen after each number of labels."""
     if way in ("assured", "tiers"):
         own = way == "assured"
         method = Assured(belief=None if own else constant_belief)
-        yield from contests(models, pool, method, seed, LABELS[-1:] if own else LABELS)
+        yield from contests(models, pool, method, seed, LABELS[-1:] if own else ())
         return
     rng = np.random.default_rng([seed, 20_261_117])
     order = ORDERS[way](models, rng)
@@ -276,7 +289,8 @@ def page() -> None:
             last = of.get((name, way, 200))
             if last is not None:
                 belief = "its own" if way == "assured" else "constant"
-                ever, shown = f"{100 * last['best_ever_excluded']:.1f} %", f"{last['excluded']:.1f}"
+                ever = f"{100 * last['best_ever_excluded']:.1f} %"
+                shown = "-" if last["excluded"] is None or np.isnan(last["excluded"]) else f"{last['excluded']:.1f}"
                 models = str(load(name).answers.shape[1])
                 tiers.append([name, models, belief, shown, ever, str(last["runs"])])
     tier_head = ["pool", "models", "belief", "shown to be worse at 200", "best ever excluded", "runs"]

@@ -570,6 +570,24 @@ def test_a_model_is_added_from_a_table_by_id(two_models, tmp_path):
     assert again.code == 2 and "already" in again.err and "nothing was recorded" in again.err
 
 
+def test_a_model_with_a_gap_or_with_other_ids_is_refused_and_nothing_is_recorded(two_models, tmp_path):
+    session = tmp_path / "one.altmas"
+    run("init", session, "--data", two_models, "--prediction", "v1", "--id", "id")
+    lines = two_models.read_text().splitlines()
+    gap, other = tmp_path / "gap.csv", tmp_path / "other.csv"
+    gap.write_text("\n".join([*lines[:5], lines[5].replace("cat", "").replace("dog", ""), *lines[6:]]) + "\n")
+    other.write_text("\n".join([*lines[:-1], lines[-1].replace("p59", "p99")]) + "\n")
+    for path, sentence in ((gap, "row 4: the value is missing"), (other, "'p99' is not in this pool")):
+        refused = run("add-model", session, "v2", "--data", path, "--prediction", "v2", "--id", "id")
+        assert refused.code == 2 and sentence in refused.err
+    unknown = run(
+        "init", tmp_path / "two.altmas", "--data", two_models, "--prediction", "v1", "--metric", "v9: accuracy"
+    )
+    assert unknown.code == 2 and "no model 'v9'" in unknown.err and not (tmp_path / "two.altmas").exists()
+    with altmas.Session.open(session) as one:
+        assert len(one.pool.models) == 1 and [event["kind"] for event in one.events()] == ["created"]
+
+
 def test_models_are_ranked(two_models, tmp_path):
     session = tmp_path / "both.altmas"
     both = ("--data", two_models, "--prediction", "v1", "--prediction", "v2", "--id", "id")

@@ -130,11 +130,14 @@ class Contest:
         items = SumOfItems([(1.0, self.sides[k].items, inside), (-1.0, self.sides[j].items, inside)])
         return np.asarray(items.moments(self.estimator.belief)[1])
 
-    def critical(self, confidence: float, rng: np.random.Generator) -> Array:
-        """(K,) c_k of (R1) at a chance of (1 - confidence) / 2, at least the factor of one difference alone."""
+    def critical(self, confidence: float, rng: np.random.Generator, wanted: Sequence[int] | None = None) -> Array:
+        """(K,) c_k of (R1) at a chance of (1 - confidence) / 2, at least the factor of one difference alone.
+
+        wanted  the models whose c_k is asked for; the others have the factor of one difference
+        """
         found = np.full(len(self.metrics), max(self.factor, normal_quantile(confidence)))
         noise = rng.standard_normal((MULTIPLIERS, len(self.roots))) @ self.roots
-        for k in range(len(found)):
+        for k in range(len(found)) if wanted is None else wanted:
             others = self.shown[k] > 1e-18 * max(float(self.shown.max()), 1e-300)
             if others.any():
                 largest = ((noise[:, others] - noise[:, [k]]) / np.sqrt(self.shown[k][others])).max(1)

@@ -102,7 +102,7 @@ def test_the_report_shows_it_and_leaves_it_out_where_there_is_none(judged):
     report = judged[0].report()
     assert [row["model"] for row in report.content["alone"]] == ["harsh", "fair"] * 2
     page = report.to_html()
-    assert "What each model alone would have said" in page and ">outside</span>" in page
+    assert "What each model alone would have said" in page and ">no, outside</span>" in page and 'href="#alone"' in page
     other, _ = make_session(30, ["accuracy"])
     plain = other.report()
     assert plain.content["alone"] == [] and "What each model alone" not in plain.to_html()

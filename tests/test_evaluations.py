@@ -87,6 +87,25 @@ def test_ones_alone_are_no_verdict(tmp_path):
     assert found["g"] == [1, 1] and found["v"] == ["fail", "pass"]
 
 
+def test_names_that_are_taken_and_values_of_several_kinds_lose_nothing(tmp_path):
+    others = [{"id": 7, "match": "m", "long": 10**30, "mixed": 1}, {"id": 8, "mixed": "x", "long": 1}]
+    log = inspect_log([sample(k, metadata=others[k], scores={"output": {"value": k}}) for k in range(2)])
+    found = columns(written(tmp_path / "log.json", log))
+    assert found["id"] == ["s0", "s1"] and found["metadata.id"] == [7, 8] and found["match"] == ["m", None]
+    assert found["output"] == ["answer 0", "answer 1"] and found["output 2"] == ["fail", "pass"]
+    assert found["long"] == [str(10**30), "1"] and found["mixed"] == ["1", "x"]
+
+
+def test_samples_without_scores_output_or_metadata_are_kept_with_gaps(tmp_path):
+    bare = sample(0, scores=None, output=None, metadata=None)
+    nothing = sample(1, scores={"match": {"value": float("nan")}, "odd": None})
+    found = columns(written(tmp_path / "log.json", inspect_log([bare, nothing, sample(2)])))
+    assert found["output"] == ["", "answer 1", "answer 2"] and found["topic"] == [None, "b", "a"]
+    assert (
+        found["match"] == [None, None, "partial"] and found["odd"] == [None] * 3 and found["grade"] == [None, None, 4]
+    )
+
+
 def zstandard_zip(path, members):
     """A zip file whose members are compressed by method 93, which Python's zipfile cannot write."""
     data, directory = io.BytesIO(), io.BytesIO()

@@ -142,7 +142,7 @@ def _inspect(log: Row, place: Path) -> list[Answer]:
     repeated = any(sample.get("epoch", 1) != 1 for sample in samples)
     answers = [_inspect_sample(sample, log["eval"], repeated) for sample in samples]
     for name in {name for one in answers for name in one.judges}:
-        if all(one.judges.get(name) in (None, *LETTERS) for one in answers):
+        if all(_scalar(one.judges.get(name)) in (None, *LETTERS) for one in answers):
             for one in answers:
                 one.judges[name] = LETTERS.get(str(one.judges.get(name)))
     return answers
@@ -391,7 +391,7 @@ def _table(answers: list[Answer]) -> pa.Table:
     for name in dict.fromkeys(name for one in answers for name in one.judges):
         given = _judged([_scalar(one.judges.get(name)) for one in answers])
         fractions = any(isinstance(value, float) for value in given)
-        columns[f"{name}.score" if fractions and not name.endswith("score") else name] = given
+        columns[_free(f"{name}.score" if fractions and not name.endswith("score") else name, columns)] = given
     for name in dict.fromkeys(name for one in answers for name in one.scores):
         columns[_free(f"{name}.score", columns)] = [_number(one.scores.get(name)) for one in answers]
     for name in dict.fromkeys(name for one in answers for name in one.extras):

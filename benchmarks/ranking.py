@@ -34,14 +34,13 @@ from numpy.typing import NDArray
 
 from altmas import Pool
 from altmas.belief import Belief
-from altmas.estimates import LEAST_DRAWN
 from altmas.history import History
 from altmas.methods import Assured, Task
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.contest import Contest, disagreement
 from altmas.methods.assured.views import describe
 from altmas.metrics import metric_set
-from altmas.ranking import WORSE, rank
+from altmas.ranking import LEAST_RANKED, WORSE, rank
 from altmas.streams import stream
 from benchmarks.store import RESULTS, RUNS, Runs, read_numbers, write_csv
 from benchmarks.tables import DOCS, markdown, with_table
@@ -198,7 +197,7 @@ def contests(
 def best_excluded(contest: Contest, accuracy: NDArray[np.float64], task: Task) -> bool:
     """Whether the ranking would call a truly best model worse: as in `altmas.ranking`, for these models alone."""
     others = [int(k) for k in np.flatnonzero(accuracy == accuracy.max()) if k != contest.best]
-    if not others or contest.drawn < LEAST_DRAWN:
+    if not others or contest.drawn < LEAST_RANKED:
         return False
     factors = contest.critical(task.confidence, stream(task.seed, "ranking", contest.labels), others)
     return any(contest.interval(contest.best, k, float(factors[k]))[0] > 0 for k in others)

@@ -89,7 +89,7 @@ def test_for_errors_less_is_better():
 
 def test_nobody_is_called_worse_with_few_labels_or_none():
     pool, truth = world([0.99, 0.05])
-    for n in (5, 15):
+    for n in (5, 15, 39):
         task, history = labelled(pool, truth, n)
         assert rank(Assured(), task, history, task.rank, "accuracy").tier("worse") == ()
     nothing = rank(Assured(), task, History(len(pool)), task.rank, "accuracy")

@@ -136,6 +136,7 @@ def test_the_history_is_what_the_events_say_and_made_anew_after_each():
         state.feed([event])
         before = state.history()
         assert state.history() is before
+        assert before.drawn.tolist() == ([5, 2] if event.seq > 1 else [])
     history = state.history()
     assert history.n_points == 10 and history.labels == {5: 1} and history.skipped == {6: "dark"}
     assert history.drawn.tolist() == [5, 2]

@@ -443,6 +443,7 @@ def test_the_owner_sees_the_overview_and_settles_by_keyboard(browser: Browser) -
     with threaded(page) as address:
         browser.driver.get(f"{address}/overview")
         assert "owner" in browser.js("return document.body.textContent")
+        browser.complaints()  # that it was forbidden is what the browser has to complain of here
         browser.driver.get(f"{address}/overview?key={OWNER}")
         browser.until(lambda: browser.driver.find_elements(By.CSS_SELECTOR, "#path svg polyline"))
         assert browser.driver.current_url == f"{address}/overview"  # the key is out of the address

@@ -327,7 +327,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 def test_ctrl_c_ends_with_130(tmp_path):
     path, _ = make_session(tmp_path)
     code = (
-        "import time, altmas.claims as c; c.judge = lambda *a: (print(flush=True), time.sleep(60)); "
+        "import time, altmas.claims as c; c.judge = lambda *a, **b: (print(flush=True), time.sleep(60)); "
         "from altmas.cli import main; main()"
     )
     command = [sys.executable, "-c", code, "check", path, "accuracy > 0.5", "-v"]
@@ -476,11 +476,11 @@ def test_main_ends_with_the_code_of_what_happened(tmp_path, monkeypatch, capsys)
     assert ended(monkeypatch, "check", path, "accuracy > 0.5") == 70
 
 
-def _interrupted(*_: object) -> None:
+def _interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-def _without_a_file(*_: object) -> None:
+def _without_a_file(*_: object, **__: object) -> None:
     raise OSError("something else")
 
 

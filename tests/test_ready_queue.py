@@ -10,6 +10,7 @@ import altmas
 from altmas.errors import PlanError
 from altmas.methods import Tradition, Traits
 from altmas.session import queue
+from altmas.session.queue import ReadyQueue
 from session_world import N, create, pool, truth
 
 
@@ -245,3 +246,17 @@ def test_prefetching_draws_what_is_missing_and_no_more():
     held = session.ask(3, "ana")
     assert session.prefetch(4) == 2  # the budget has no room for more
     assert len(session.ask(9)) == 3 and not set(rows(held)) & set(rows(session.ask(9)))
+
+
+def test_what_another_thread_has_drawn_meanwhile_is_handed_out(monkeypatch):
+    """Between the look at the queue and the draw somebody else takes all the room that the budget leaves."""
+    session = create(budget=4)
+    draw = ReadyQueue._draw
+
+    def overtaken(queue: ReadyQueue, n: int) -> int:
+        monkeypatch.setattr(ReadyQueue, "_draw", draw)
+        assert session.prefetch(4) == 4
+        return draw(queue, n)
+
+    monkeypatch.setattr(ReadyQueue, "_draw", overtaken)
+    assert len(session.ask(1, "ana")) == 1

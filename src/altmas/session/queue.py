@@ -39,7 +39,7 @@ class ReadyQueue:
             if enough:
                 return rows if name is None or self._holds(rows, name, lease) else self._leased(n, name, lease)
             if not self._draw(n - len(rows)):
-                n = len(rows)
+                draw = False  # look once more: somebody else may have drawn what there was room for
 
     def refill(self, n: int) -> int:
         """Draw until n points wait that nobody holds; how many were drawn."""

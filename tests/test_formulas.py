@@ -12,7 +12,8 @@ from sklearn import metrics as sk
 
 from altmas.errors import MetricError
 from altmas.metrics import metric_set, table_of
-from altmas.metrics.formulas import Metric, cost
+from altmas.metrics.formulas import cost
+from altmas.metrics.metric import Metric
 from altmas.pool import Pool
 
 COST = np.array([[0.0, 2.0, 1.0], [5.0, -1.0, 1.0], [1.0, 0.5, 0.0]])

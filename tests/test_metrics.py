@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from altmas.errors import MetricError
-from altmas.metrics import Metric, MetricLike, metric_set, names, table_of, truth_values
+from altmas.metrics import Metric, MetricLike, known_names, metric_set, table_of, truth_values
 from altmas.metrics.about import ABOUT
+from altmas.metrics.catalogue import PER_CLASS, WHOLE
 from altmas.metrics.formulas import accuracy, of_margins
-from altmas.metrics.names import PER_CLASS, WHOLE
 from altmas.pool import Pool
 
 POOL = Pool(
@@ -39,7 +39,7 @@ def test_every_name_in_the_list_can_be_asked_for():
     concrete |= {">=number": ">=2", "A - B": "accuracy - recall[1]", "metric,slice": "accuracy, site"}
     concrete |= {"pass_rate": "share[1]"}
     pool = Pool(None, [1, 2, 3], scores=np.eye(3), classes=[1, 2, 3], slices={"site": ["A", "A", "B"]})
-    for name in names():
+    for name in known_names():
         for general, example in concrete.items():
             name = name.replace(general, example)
         wanted = ("cost", np.eye(3)) if name == "cost" else name
@@ -270,6 +270,6 @@ def test_a_metric_of_a_model_is_refused_where_there_is_no_model():
 
 def test_the_page_of_metrics_lists_every_name():
     page = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text()
-    for name in names():
+    for name in known_names():
         kind = name.partition("[")[0]
         assert f"`{kind}" in page or f'("{kind}"' in page, name

@@ -19,7 +19,7 @@ from altmas.errors import MethodError, MetricError, PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.frames import plain
 from altmas.metrics import Metric, metric_set
-from altmas.metrics.formulas import scores_of
+from altmas.metrics.metric import scores_of
 from altmas.pool import Pool
 from altmas.types import Array
 

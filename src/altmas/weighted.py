@@ -21,7 +21,7 @@ import numpy as np
 from altmas.history import Batch, History
 from altmas.intervals import normal_quantile
 from altmas.metrics import LabelWeights, Metric, table_of
-from altmas.metrics.formulas import answers_of
+from altmas.metrics.metric import answers_of
 from altmas.pool import Pool
 from altmas.types import Array
 

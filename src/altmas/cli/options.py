@@ -11,7 +11,7 @@ from altmas.cli.show import hint, working
 from altmas.errors import PlanError
 from altmas.interop import FORMATS
 from altmas.methods import GROUPS, METHODS, grouped
-from altmas.metrics import names
+from altmas.metrics import known_names
 from altmas.outputs import STDOUT
 from altmas.pool import Pool
 from altmas.session import Session
@@ -35,7 +35,7 @@ def method_notes() -> list[str]:
 
 def metric_names(incomplete: str) -> list[str]:
     """Metrics that a shell can complete."""
-    return [name for name in names() if name.startswith(incomplete)]
+    return [name for name in known_names() if name.startswith(incomplete)]
 
 
 def file_formats(incomplete: str) -> list[str]:

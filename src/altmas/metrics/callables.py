@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.errors import MetricError
-from altmas.metrics.formulas import Metric
+from altmas.metrics.metric import Metric
 from altmas.types import Array
 
 ROWS = 10_000

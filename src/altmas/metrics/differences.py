@@ -2,16 +2,16 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from altmas.errors import MetricError
-from altmas.metrics.formulas import Metric
 from altmas.metrics.influence import ItemInfluence
-from altmas.metrics.weights import Weights
+from altmas.metrics.metric import Metric, NotOfTable
+from altmas.metrics.weights import LabelWeights, Weights
 from altmas.pool import Pool
 from altmas.types import Array
 
@@ -19,16 +19,9 @@ MOST_GROUPS = 12
 """Groups of a gap; with more, ask for the differences that matter."""
 
 
-def _no_table(table: Array) -> Array:
-    raise MetricError("a difference of metrics is no function of one table of predicted and true classes")
-
-
 @dataclass(frozen=True)
-class _Combination(Metric):
+class _Combination(NotOfTable):
     """What is made of other metrics, each with its own points and model; its parts are evaluated, not it."""
-
-    of_table: Callable[[Array], Array] = field(default=_no_table, repr=False)
-    gradient: Callable[[Array], Array] = field(default=_no_table, repr=False)
 
     def at(self, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
         raise MetricError(f"metric {self.name!r} is evaluated by its parts")
@@ -38,18 +31,6 @@ class _Combination(Metric):
         masks = [part.members(pool) for _, part in self.parts]
         known = [mask for mask in masks if mask is not None]
         return None if len(known) < len(masks) else np.any(known, axis=0)
-
-    def own_points(self, pool: Pool) -> None:
-        return None
-
-    def ratio(self, n_classes: int) -> None:
-        return None
-
-    def pick(self, by_kind: Any) -> None:
-        return None
-
-    def is_one_of(self, kinds: Any) -> bool:
-        return False
 
     @property
     def needs_answers(self) -> bool:
@@ -137,3 +118,15 @@ def combined(metric: Metric, value_of: Callable[[Metric], float]) -> float:
         values = [value_of(part) for _, part in metric.parts]
         return math.nan if any(map(math.isnan, values)) else max(values) - min(values)
     return sum(factor * value_of(part) for factor, part in metric.parts)
+
+
+def truth_values(pool: Pool, truth: Array, metrics: Sequence[Metric]) -> Mapping[str, float]:
+    """Q* of every metric when each label of the pool is known (codes)."""
+    known: dict[tuple[str, str] | None, LabelWeights] = {}
+
+    def value_of(metric: Metric) -> float:
+        if metric.where not in known:
+            known[metric.where] = LabelWeights.of_truth(truth, len(pool.classes), metric.members(pool))
+        return metric.value(pool, known[metric.where])
+
+    return {metric.name: combined(metric, value_of) for metric in metrics}

@@ -7,14 +7,12 @@ point goes from the other classes to the class (what labels do), and if weight o
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from altmas.errors import MetricError
-from altmas.metrics.formulas import Metric, answers_of, scores_of
 from altmas.metrics.influence import ClassItems, DenseItems, ItemInfluence
+from altmas.metrics.metric import NotOfTable, answers_of, scores_of
 from altmas.metrics.weights import Weights
 from altmas.pool import Pool
 from altmas.types import Array
@@ -126,43 +124,22 @@ OfScores = Callable[[Array, Array, Array], Slopes]
 Evaluation = Callable[["ScoreMetric", Pool, Weights], tuple[float, ItemInfluence]]
 
 
-def _no_table(table: Array) -> Array:
-    raise MetricError("a metric of scores is no function of a table of predicted and true classes")
-
-
 def _unset(metric: "ScoreMetric", pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
     raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class ScoreMetric(Metric):
+class ScoreMetric(NotOfTable):
     """A metric of a model's scores; evaluate (metric, pool, W) -> (value, influence at items)."""
 
-    of_table: Callable[[Array], Array] = field(default=_no_table, repr=False)
-    gradient: Callable[[Array], Array] = field(default=_no_table, repr=False)
     evaluate: Evaluation = _unset
 
     def at(self, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
         return self.evaluate(self, pool, weights)
 
-    def value(self, pool: Pool, weights: Weights) -> float:
-        return self.evaluate(self, pool, weights)[0]
-
     @property
     def of_scores(self) -> bool:
         return True
-
-    def own_points(self, pool: Pool) -> None:
-        return None
-
-    def ratio(self, n_classes: int) -> None:
-        return None
-
-    def pick(self, by_kind: Any) -> None:
-        return None
-
-    def is_one_of(self, kinds: Any) -> bool:
-        return False
 
 
 @dataclass(frozen=True)

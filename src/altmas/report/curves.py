@@ -13,7 +13,7 @@ import numpy as np
 from altmas.estimates import Estimate
 from altmas.history import History
 from altmas.metrics import Metric, metric_set
-from altmas.metrics.formulas import scores_of
+from altmas.metrics.metric import scores_of
 from altmas.metrics.scores import BINS, bins_of, calibrated_scores, share_in_bin
 from altmas.report.classes import bounds_of
 from altmas.thresholds import candidates

@@ -333,8 +333,8 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Estimated:
-    """What: as believed, and corrected at the samples; signed."""
+class _OfEstimator:
+    """Weights that an estimator makes, of the points it is about."""
 
     estimator: Difference
 
@@ -345,6 +345,11 @@ class Estimated:
     @property
     def mass(self) -> Array:
         return self.estimator.inside.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Estimated(_OfEstimator):
+    """What: as believed, and corrected at the samples; signed."""
 
     def table(self, rows: RowCodes) -> Array:
         expected, correction = self.estimator.tables(rows)
@@ -355,23 +360,14 @@ class Estimated:
 
 
 @dataclass(frozen=True)
-class Base:
+class Base(_OfEstimator):
     """W0, where metrics are linearised: as believed, and more of the correction the more labels.
 
     Ratios of noisy cells are wild; with `labels_per_class` labels of each class half of the correction is trusted.
     along  (N, C) scores along which the belief is corrected, in bins; None to leave it as it is
     """
 
-    estimator: Difference
     along: Array | None = None
-
-    @property
-    def n_classes(self) -> int:
-        return self.estimator.n_classes
-
-    @property
-    def mass(self) -> Array:
-        return self.estimator.inside.astype(np.float64)
 
     def table(self, rows: RowCodes) -> Array:
         expected, correction = self.estimator.tables(rows)

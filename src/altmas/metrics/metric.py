@@ -1,0 +1,311 @@
+"""What a metric is: a value, how each label moves it, which points and which model it is about, and its words.
+
+Most metrics are functions of a table T[row, true]; `Metric` is one of these, and other families (scores, differences)
+override what a table has no answer to.
+"""
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.errors import MetricError
+from altmas.guarantee import linear_tables
+from altmas.metrics.about import ABOUT, GIVEN, About
+from altmas.metrics.influence import Influence, ItemInfluence, TableItems
+from altmas.metrics.weights import RowCodes, Weights
+from altmas.pool import Pool
+from altmas.types import Array
+
+T = TypeVar("T")
+
+
+def predicted_rows(metric: "Metric", pool: Pool) -> RowCodes:
+    """Points by the class that the metric's model predicts."""
+    return RowCodes(("predicted", metric.model), answers_of(pool, metric.model), len(pool.classes))
+
+
+def threshold_rows(metric: "Metric", pool: Pool) -> RowCodes:
+    """Points by whether the score of the metric's class reaches its threshold: row 1 if it does."""
+    assert metric.threshold is not None
+    reached = scores_of(pool, metric.model)[:, metric.classes[0]] >= metric.threshold
+    key = ("score", metric.model, metric.classes[0], metric.threshold)
+    return RowCodes(key, reached.astype(np.int64), 2)
+
+
+def one_row(metric: "Metric", pool: Pool) -> RowCodes:
+    """All points in one row: what no model has a say in."""
+    return RowCodes(("one",), np.zeros(len(pool), np.int64), 1)
+
+
+def answers_of(pool: Pool, model: str | None) -> NDArray[np.int64]:
+    """(N,) codes that a model predicts; the first model by default."""
+    return pool.predictions if model is None else pool.model(model).predictions
+
+
+def scores_of(pool: Pool, model: str | None) -> NDArray[np.float64]:
+    """(N, C) scores of a model; the first model by default. MetricError if it has none."""
+    found = pool.scores if model is None else pool.model(model).scores
+    if found is None:
+        raise MetricError("this needs the model's scores, and the pool has none")
+    return np.asarray(found)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of interest: a function Q of what the labels of the points in `where` are (paper Eq. 1).
+
+    A metric of this class is a function of a table T[row, true]; other families derive from `NotOfTable`.
+
+    name       how users, files and reports call it
+    of_table   (..., R, C) -> (...); undefined is nan
+    gradient   (R, C) -> (R, C); dQ/dT[r, c], 0 where Q is undefined
+    bounds     smallest and largest value the metric can take
+    where      (slice name, value) that restricts it, or None for the whole pool
+    kind       the family, e.g. "recall", for what is known of it (`about`) and for closed forms (`pick`)
+    classes    codes of the classes in its name
+    model      whose answers or scores it is about; None for the first model, or for a metric of the truth alone
+    threshold  the answer is "score of the class >= threshold" in place of the predicted class
+    rows       (metric, pool) -> in which row of the table each point is counted
+    """
+
+    name: str
+    of_table: Callable[[Array], Array]
+    gradient: Callable[[Array], Array]
+    bounds: tuple[float, float] = (0.0, 1.0)
+    where: tuple[str, str] | None = None
+    kind: str = "callable"
+    classes: tuple[int, ...] = ()
+    model: str | None = None
+    threshold: float | None = None
+    rows: Callable[["Metric", Pool], RowCodes] = predicted_rows
+
+    # ------------------------------------------------------------ value and influence
+
+    def at(self, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
+        """(Q(W), D_i(c) at W); the weights are those of the metric's own points."""
+        rows = self.rows(self, pool)
+        table = weights.table(rows)
+        return float(self.of_table(table)), TableItems(rows, self.influence(table), weights.n_classes)
+
+    def value(self, pool: Pool, weights: Weights) -> float:
+        """Q(W); nan where undefined."""
+        return float(self.of_table(weights.table(self.rows(self, pool))))
+
+    def influence(self, table: Array) -> Influence:
+        """dQ/dT of one label at a table with known row sums; zero where the metric is undefined."""
+        own_row = self.rows is predicted_rows
+        if self.kind in ("accuracy", "error") and own_row:
+            slope = 1.0 / table.sum() if table.sum() > 0 else 0.0
+            return Influence(np.full(len(table), slope if self.kind == "accuracy" else -slope))
+        if self.kind in ("precision", "recall", "f1") and own_row:
+            return _of_class_influence(self.kind, self.classes[0], table)
+        dense = self.gradient(table)
+        own = np.diagonal(dense).copy() if dense.shape[0] == dense.shape[1] else np.zeros(len(dense))
+        return Influence(own, dense=dense)
+
+    @property
+    def parts(self) -> tuple[tuple[float, "Metric"], ...]:
+        """(factor, metric) whose sum it is: itself, or the two sides of a difference."""
+        return ((1.0, self),)
+
+    @property
+    def contrasts(self) -> tuple["Metric", ...]:
+        """The metrics whose largest absolute value it is; empty for every metric but a gap."""
+        return ()
+
+    def own_points(self, pool: Pool) -> NDArray[np.bool_] | None:
+        """(N,) points that are answered with the metric's one class; None where it is not about one class."""
+        if len(self.classes) != 1 or self.rows is one_row:
+            return None
+        rows = self.rows(self, pool)
+        return np.asarray(rows.codes == (1 if self.threshold is not None else self.classes[0]))
+
+    def excess(self, pool: Pool, squares: Array) -> float:
+        """Most by which an estimate is too high on average; squares (N,) of its terms. 0 but for sums of distances."""
+        return 0.0
+
+    def along(self, pool: Pool) -> Array | None:
+        """(N, C) scores that the metric orders points by; None where it does not."""
+        return None
+
+    @property
+    def taken_at_estimate(self) -> bool:
+        """Whether it is linear in pieces: it is then taken at the estimate itself, not at a steadier point near it."""
+        return False
+
+    def scales_at(self, value: float, candidate: float) -> tuple[float, float]:
+        """How much larger D is at points answered with its class, and at the others, if the metric is `candidate`.
+
+        A ratio sum num / sum den is tested by sum (num - q den), whose terms depend on the candidate q: for recall a
+        point of its class counts 1 - q where it is found and q where it is missed.
+        """
+        if self.kind not in RATIO_TERMS:
+            return 1.0, 1.0
+        now, then = RATIO_TERMS[self.kind](value), RATIO_TERMS[self.kind](candidate)
+        own, other = (min(b / a, 1e6) if a > 0 else 1.0 for a, b in zip(now, then, strict=True))
+        return own, other
+
+    # ------------------------------------------------------------ which points, which model
+
+    def members(self, pool: Pool) -> NDArray[np.bool_] | None:
+        """(N,) which points the metric is about, or None for all of them."""
+        return None if self.where is None else pool.slices[self.where[0]] == self.where[1]
+
+    @property
+    def of_scores(self) -> bool:
+        """Whether it is about a model's scores."""
+        return self.threshold is not None
+
+    def on_slice(self, name: str, value: str) -> "Metric | None":
+        """The same metric of one value of a slice; None if it is restricted to a slice already, or made of others."""
+        if self.where is not None or len(self.parts) > 1:
+            return None
+        return replace(self, name=f"{self.name}@{name}={value}", where=(name, value))
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a function of one table, by whatever row codes."""
+        return type(self) is Metric
+
+    @property
+    def of_one_table(self) -> bool:
+        """Whether it is a function of the table of predicted and true classes of the pool's one model."""
+        return self.model is None and self.rows in (predicted_rows, one_row) and self.is_table
+
+    @property
+    def of_table_of_a_model(self) -> bool:
+        """Whether it is a function of the table of predicted and true classes of one of several models."""
+        return replace(self, model=None).of_one_table
+
+    @property
+    def needs_answers(self) -> bool:
+        """Whether it is about a model at all, not about the truth alone."""
+        return self.rows is not one_row
+
+    # ------------------------------------------------------------ what there is to say
+
+    @property
+    def about(self) -> About:
+        """What there is to say about it besides its value."""
+        return ABOUT.get(self.kind, GIVEN)
+
+    @property
+    def family(self) -> tuple[object, ...]:
+        """Metrics of one family share one vote on where labels are drawn, so that 20 classes do not drown accuracy."""
+        return (self.kind, self.where)
+
+    @property
+    def unit(self) -> str:
+        """What it is measured in; a function of the user's is like nothing but itself."""
+        return self.name.partition("@")[0] if self.about.given else self.about.unit
+
+    @property
+    def right_or_wrong(self) -> bool:
+        """Whether it looks at nothing but whether the (first) model is right, on the whole pool."""
+        return self.about.right_or_wrong and self.where is None
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a smaller value is the better one: errors, costs, and confusions of two different classes."""
+        return self.about.lower_is_better and (len(self.classes) < 2 or len(set(self.classes)) == 2)
+
+    def meaning(self, pool: Pool) -> str:
+        """What it is, in words."""
+        names = [str(pool.classes[code]) for code in self.classes]
+        said = self.about.meaning.format(*([" or ".join(names)] if self.rows is one_row else names))
+        if self.threshold is not None:
+            said += f" (the answer is {names[0]} where its score is at least {self.threshold:g})"
+        if self.model is not None:
+            said += f" (model {self.model})"
+        return said if self.where is None else f"{said}, where {self.where[0]} is {self.where[1]}"
+
+    def proportion(self, shape: tuple[int, ...]) -> tuple[Array, Array] | None:
+        """(counted above the line, counted below it), masks of the table's cells; None if it is no share of points."""
+        if self.about.proportion is None:
+            return None
+        row, true = np.indices(shape)
+        answered = row if self.threshold is None else np.where(row == 1, self.classes[0], -1)
+        return self.about.proportion(self.classes, answered, true)
+
+    def ratio(self, n_classes: int) -> tuple[Array, Array] | None:
+        """(num, den), each (R, C), with Q = sum num / sum den over the points; None if it is no ratio of sums."""
+        if self.rows is one_row:
+            each = np.array([[float(self.of_table(np.eye(n_classes)[[c]])) for c in range(n_classes)]])
+            return each, np.ones((1, n_classes))
+        if self.kind not in RATIOS:
+            return None
+        if self.threshold is None:
+            return linear_tables(self.kind, n_classes, self.classes)
+        truly = (np.arange(n_classes) == self.classes[0]).astype(int)
+        num, den = linear_tables(self.kind, 2, (1,))
+        return num[:, truly], den[:, truly]
+
+    def pick(self, by_kind: Mapping[str, T]) -> T | None:
+        """What a table of closed forms by kind holds for it; None where the general way has to do."""
+        return by_kind.get(self.kind) if self.rows is predicted_rows else None
+
+    def is_one_of(self, kinds: Container[str]) -> bool:
+        """Whether it is of one of these kinds, as the answers of a model are judged."""
+        return self.kind in kinds and self.rows is predicted_rows
+
+
+RATIOS = ("accuracy", "error", "confusion", "precision", "recall", "npv", "specificity", "f1", "jaccard")
+"""Metrics of answers that are ratios of sums, which a guarantee covers."""
+
+RATIO_TERMS: dict[str, Callable[[float], tuple[float, float]]] = {
+    "recall": lambda q: (1 - q, q),
+    "specificity": lambda q: (q, 1 - q),
+    "f1": lambda q: (2 - q, q),
+    "jaccard": lambda q: (1.0, q),
+}
+"""Spread of num - q den over the true classes of a point (answered with the class, answered with another one)."""
+
+
+def _of_class_influence(kind: str, k: int, table: Array) -> Influence:
+    """(C4), the part that belongs to the row sums apart: t = T[k, k], r = row sum, s = column sum of class k."""
+    t, r, s = float(table[k, k]), float(table[k].sum()), float(table[:, k].sum())
+    own, row = np.zeros(len(table)), np.zeros(len(table))
+    top, bottom, by_t = {"precision": (t, r, 1.0), "recall": (t, s, 1.0), "f1": (2 * t, r + s, 2.0)}[kind]
+    if bottom <= 0:
+        return Influence(own)
+    value = top / bottom
+    if kind != "recall":
+        row[k] = -value / bottom
+    if kind == "precision":
+        own[k] = by_t / bottom
+        return Influence(own, row=row)
+    own[k] = (by_t - value) / bottom
+    return Influence(own, k, np.full(len(table), -value / bottom), row=row)
+
+
+def _no_table(table: Array) -> Array:
+    raise MetricError("a metric of scores or a difference is no function of one table of predicted and true classes")
+
+
+@dataclass(frozen=True)
+class NotOfTable(Metric):
+    """A metric that is no function of one table; `at` says how it is evaluated."""
+
+    of_table: Callable[[Array], Array] = field(default=_no_table, repr=False)
+    gradient: Callable[[Array], Array] = field(default=_no_table, repr=False)
+
+    def at(self, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
+        raise NotImplementedError
+
+    def value(self, pool: Pool, weights: Weights) -> float:
+        return self.at(pool, weights)[0]
+
+    def own_points(self, pool: Pool) -> None:
+        return None
+
+    def ratio(self, n_classes: int) -> None:
+        return None
+
+    def pick(self, by_kind: Any) -> None:
+        return None
+
+    def is_one_of(self, kinds: Any) -> bool:
+        return False

@@ -25,7 +25,8 @@ class Estimate:
     low, high         the interval; nan where the method gives none
     confidence        its level
     labels            how many labels it rests on
-    effective_labels  how many labels of a plain random sample would have been worth as much; nan if unknown
+    effective_labels  how many labels of a plain random sample would err as little (same variance); the interval may be
+                      wider than theirs, as it also covers errors that no label has shown yet; nan if unknown
     interval          "guaranteed" | "fixed-n" | "asymptotic" | "credible" | "none"
     model             whose metric it is; None for one of the truth alone, or of several models
     """

@@ -46,8 +46,9 @@ def demo(
     held, given = hits(outcomes, exact)
     show.say("")
     show.paragraph(
-        f"{held} of {given} intervals hold the truth. Worth: how many labels of a plain random sample would tell as "
-        f"much as these {BUDGET}. This is one run of each method; `altmas simulate` repeats it."
+        f"{held} of {given} intervals hold the truth. Worth: how many labels of a plain random sample would err as "
+        f"little as these {BUDGET}; intervals are wider than that says where they also cover errors that no label has "
+        "shown yet. This is one run of each method; `altmas simulate` repeats it."
     )
     if left_out := left_out_methods():
         show.say("")

@@ -28,7 +28,7 @@ def estimate(
     ] = None,
     json: opt.Json = False,
 ) -> None:
-    """Every metric with its interval. "worth": how many labels of a plain random sample would tell as much."""
+    """Every metric with its interval. "worth": how many labels of a plain random sample would err as little."""
     with opt.opened(session) as one, show.working("estimating"):
         found = one.estimate(by, metrics=metrics or None)
         column = one.pool.slices[by].tolist() if by else []

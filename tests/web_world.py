@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import uvicorn
 
 import altmas
@@ -194,3 +196,39 @@ def served(path: Path, **options: Any) -> Iterator[Server]:
     finally:
         if server.process is not None:
             server.kill()
+
+
+AXE = "axe-core@4.10.3"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+AXE_RUN = """
+const done = arguments[arguments.length - 1];
+axe.run(document, { runOnly: arguments[0] }).then(
+    (found) => done(found.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.html.slice(0, 200)} `
+        + `${node.failureSummary.replace(/\\s+/g, " ").slice(0, 300)}`))),
+    (error) => done([`axe failed: ${error}`]));
+"""
+
+
+def axe_script() -> Path:
+    """The script of axe-core, fetched by npm once into the user's cache; the test is skipped where it cannot be had.
+
+    ALTMAS_AXE names a file to take instead.
+    """
+    if given := os.environ.get("ALTMAS_AXE"):
+        return Path(given)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "altmas-tests"
+    script = cache / AXE / "node_modules" / "axe-core" / "axe.min.js"
+    npm = shutil.which("npm")
+    if not script.exists() and npm is not None:
+        where = ["--prefix", str(cache / AXE)]
+        subprocess.run([npm, "install", "--no-audit", "--no-fund", *where, AXE], capture_output=True, timeout=120)
+    if not script.exists():
+        pytest.skip("the accessibility test needs axe-core: npm install axe-core, or ALTMAS_AXE=axe.min.js")
+    return script
+
+
+def axe_violations(driver: Any) -> list[str]:
+    """What axe-core finds wrong with the page that a driver of selenium shows: WCAG 2.2 AA and good practice."""
+    if not driver.execute_script("return Boolean(window.axe)"):
+        driver.execute_script(axe_script().read_text(encoding="utf-8"))
+    return list(driver.execute_async_script(AXE_RUN, RULES))

@@ -52,6 +52,10 @@ class State:
         self.standing: dict[int, Event] = {}  # what can be taken back, by seq
         self.reached: dict[int, int] = {0: 0}  # number of labels -> seq of the event that first brought it
         self.estimates: dict[int, Event] = {}  # number of labels -> the estimate logged there
+        self.notes: dict[int, list[Event]] = {}  # seq of a remark -> the remark and its edits
+        self.revealed: set[tuple[int, str | None]] = set()  # (row, annotator) of every look at a prediction
+        self.unshown: dict[int, str] = {}  # row whose image could not be shown -> why
+        self.choices: list[Event] = []  # to stop or to go on, when the goal was reached
         self.revisions = self.undone = self.reveals = 0
         self.last_at = self.created_at = ""
         self._of_point: dict[int, list[Event]] = {}
@@ -123,6 +127,13 @@ class State:
             self.estimates[_logged_at(event.body)] = event
         elif event.kind == "reveal":
             self.reveals += 1
+            self.revealed.add((self.pool.index(event.point), event.annotator))
+        elif event.kind == "note":
+            self._note(event)
+        elif event.kind == "unshown":
+            self.unshown.setdefault(self.pool.index(event.point), str(event.body["why"]))
+        elif event.kind == "choice":
+            self._choose(event)
         elif event.kind == "model":
             self.pool = with_model(self.pool, event)
         elif event.kind == "created":
@@ -155,6 +166,22 @@ class State:
         self._of_point[row].remove(taken)
         self.undone += 1
         self._settle(row)
+
+    def _note(self, event: Event) -> None:
+        if not isinstance(event.body.get("text", ""), str):
+            raise ValueError("a remark is no text")
+        if event.point is not None:
+            self.pool.index(event.point)
+        if event.refers is None:
+            self.notes[event.seq] = [event]
+        else:
+            self.notes[event.refers].append(event)
+
+    def _choose(self, event: Event) -> None:
+        body = event.body
+        if not (isinstance(body["stop"], bool) and isinstance(body["labels"], int) and isinstance(body["goals"], list)):
+            raise ValueError("it holds no choice")
+        self.choices.append(event)
 
     def _settle(self, row: int) -> None:
         """Set the point's label or skip to what its standing events say."""

@@ -9,7 +9,7 @@ import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -33,12 +33,13 @@ from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.archive import about, archivable, compare, parts_of, stored_pool
 from altmas.session.arrays import pack
 from altmas.session.journal import Journal
-from altmas.session.log import VOTES, State, model_entry, plain, text
+from altmas.session.log import VOTES, State, model_entry, plain
 from altmas.session.opinions import Agreement, Disagreement, agreement, disagreements, unsure
 from altmas.session.plan import Plan, PlannedTasks
 from altmas.session.queue import ReadyQueue
+from altmas.session.remarks import Note, StopChoice, choice_entry, choice_of, note_entry, notes, unshown_entry
 from altmas.session.snapshot import Snapshot, Status, status_of
-from altmas.session.stopping import Decision
+from altmas.session.stopping import Decision, Goal
 from altmas.session.store import Entry, Event, LabelStore
 from altmas.session.votes import LEASE_SECONDS, Undone, Votes
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
@@ -364,13 +365,40 @@ class Session:
         self._journal.write(lambda state: [entry])
 
     def note(
-        self, remark: str, id: object = None, annotator: str | None = None, *, authenticated: bool | None = None
-    ) -> None:
-        """Record a remark, about one point or about the session."""
-        point = None if id is None else str(self.pool.ids[self.pool.index(id)])
-        body = {"text": text(remark)} | authentication(authenticated)
-        entry = Entry("note", annotator_name(annotator), point, body=body)
-        self._journal.write(lambda state: [entry])
+        self,
+        remark: str,
+        id: object = None,
+        annotator: str | None = None,
+        *,
+        revises: int | None = None,
+        authenticated: bool | None = None,
+    ) -> int:
+        """Record a remark, about one point or about the session; its seq. With `revises`, the new text of that one.
+
+        An edit to "" takes the remark back; VoteConflict if it is not the annotator's own.
+        """
+        point, name = None if id is None else str(self.pool.ids[self.pool.index(_id(id))]), annotator_name(annotator)
+        (event,) = self._journal.write(lambda state: [note_entry(state, remark, point, name, revises, authenticated)])
+        return event.seq if revises is None else revises
+
+    def notes(self, id: object = None) -> list[Note]:
+        """Every remark that stands (on one point), oldest first: notes, and those that came with labels and rulings."""
+        with self._journal.lock:
+            found = notes(self._journal.read())
+        wanted = None if id is None else self.pool.ids[self.pool.index(_id(id))]
+        return found if id is None else [note for note in found if note.id == wanted]
+
+    def not_shown(self, id: object, why: str, annotator: str | None = None) -> None:
+        """Record that an image of a point could not be shown: once for each point; `status().unshown` counts them."""
+        row = self.pool.index(_id(id))
+        entry = unshown_entry(str(self.pool.ids[row]), why, annotator)
+        self._journal.write(lambda state: [] if row in state.unshown else [entry])
+
+    def revealed_to(self, annotator: str | None) -> set[int]:
+        """The rows whose prediction an annotator has looked at."""
+        name = annotator_name(annotator)
+        with self._journal.lock:
+            return {row for row, who in self._journal.read().revealed if who == name}
 
     def release(self, annotator: str) -> None:
         """End the leases of an annotator who went away: the points can be asked of others at once."""
@@ -475,6 +503,22 @@ class Session:
     def should_stop(self) -> Decision:
         """Whether the budget is spent, the pool is exhausted or every target is reached; and what is missing."""
         return self.now().decision(self.estimate)
+
+    def goals(self) -> tuple[Goal, ...]:
+        """Every target and threshold of the plan, and whether it is reached now."""
+        return self.now().goals(self.estimate)
+
+    def choose(self, stop: bool, annotator: str | None = None, *, authenticated: bool | None = None) -> StopChoice:
+        """Record that somebody stops here or goes on, with the goals as they stand; labelling stays possible."""
+        now = self.now()
+        goals = [asdict(goal) for goal in now.goals(self.estimate)]
+        entry = choice_entry(stop, plain(goals), len(now.history.labels), annotator, authenticated)  # type: ignore[arg-type]
+        return choice_of(self._journal.write(lambda state: [entry])[0])
+
+    def choices(self) -> list[StopChoice]:
+        """Who stopped or went on when the goal was reached or the budget spent, oldest first."""
+        with self._journal.lock:
+            return [choice_of(event) for event in self._journal.read().choices]
 
     def now(self) -> Snapshot:
         """The session as it stands, to be read without being disturbed."""
@@ -653,7 +697,7 @@ class Session:
         return decision
 
 
-KINDS = (*VOTES, "created", "draw", "undo", "adjudication", "reveal", "note", "estimate", "model")
+KINDS = (*VOTES, "created", "draw", "undo", "adjudication", "reveal", "note", "unshown", "choice", "estimate", "model")
 """Kinds of events that the session writes itself."""
 
 

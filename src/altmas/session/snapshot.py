@@ -18,7 +18,8 @@ from altmas.session.log import VOTES, State
 from altmas.session.opinions import disagreements, second_opinions
 from altmas.session.plan import Plan
 from altmas.session.plan_json import at_work
-from altmas.session.stopping import Decision, decide
+from altmas.session.remarks import notes
+from altmas.session.stopping import Decision, Goal, decide, goals
 from altmas.suggest import listing, near
 from altmas.task import Task
 
@@ -43,7 +44,10 @@ class AnnotatorStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """Counts, pace and people. seconds_per_label is the median, nan where no time was told."""
+    """Counts, pace and people. seconds_per_label is the median, nan where no time was told.
+
+    unshown  items whose image could not be shown to somebody;  notes  remarks that stand
+    """
 
     method: str
     points: int
@@ -65,6 +69,8 @@ class Status:
     last_at: str
     seq: int
     digest: str
+    unshown: int = 0
+    notes: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (unknown numbers are None)."""
@@ -103,6 +109,12 @@ class Snapshot:
         labels, drawn = len(history.labels), history.drawn_labels
         told = estimates or self.estimate
         return decide(self.plan, labels, drawn, left, self.seconds_per_label, told, self._proven)
+
+    def goals(self, estimates: Callable[[], Estimates] | None = None) -> tuple[Goal, ...]:
+        """Every target and threshold of the plan, and whether it was reached at that moment."""
+        if not self.plan.targets and not self.plan.thresholds:
+            return ()
+        return goals(self.plan, self.history.drawn_labels, (estimates or self.estimate)(), self._proven)
 
     def _proven(self, name: str, threshold: float) -> bool | None:
         """Whether a metric is shown to lie on one side of a threshold at every look; None where there is no proof."""
@@ -160,6 +172,8 @@ def status_of(plan: Plan, state: State, holders: Mapping[int, str]) -> Status:
         last_at=state.last_at,
         seq=state.seq,
         digest=state.digest,
+        unshown=len(state.unshown),
+        notes=len(notes(state)),
     )
 
 

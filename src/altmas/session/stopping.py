@@ -21,6 +21,27 @@ class Forecast:
 
 
 @dataclass(frozen=True)
+class Goal:
+    """A target or a threshold of the plan, and whether it is reached.
+
+    kind  "target": `wanted` is the half-width asked for; "threshold": the value that the interval has to leave
+    have  the half-width now
+    """
+
+    metric: str
+    kind: str
+    wanted: float
+    have: float
+    reached: bool
+
+    def __str__(self) -> str:
+        have = "not known yet" if math.isnan(self.have) else f"±{self.have:.3g}"
+        if self.kind == "target":
+            return f"{self.metric}: {have}, wanted ±{self.wanted:g}"
+        return f"{self.metric}: {'clear' if self.reached else 'not clear'} of {self.wanted:g}"
+
+
+@dataclass(frozen=True)
 class Decision:
     """Whether to stop, which rule says so (or what is still missing), and the forecast if there is a target."""
 
@@ -57,20 +78,33 @@ def decide(
         return Decision(False, "the budget is not spent and no target was set")
     if drawn < LEAST_DRAWN:
         return Decision(False, f"{drawn} drawn labels: nothing is decided with fewer than {LEAST_DRAWN}")
-    by_name = {estimate.metric: estimate for estimate in estimates()}
-    wide = {name: by_name[name].half_width / wanted for name, wanted in plan.targets.items()}
-    if wide and all(ratio <= 1 for ratio in wide.values()):
+    found = goals(plan, drawn, estimates(), proven)
+    targets = [goal for goal in found if goal.kind == "target"]
+    thresholds = [goal for goal in found if goal.kind == "threshold"]
+    if targets and all(goal.reached for goal in targets):
         return Decision(True, "every target is reached")
-    open_thresholds = []
-    for name, value in plan.thresholds.items():
-        shown = proven(name, value)
-        if not (settled(by_name[name], value) if shown is None else shown):
-            open_thresholds.append(name)
-    if plan.thresholds and not open_thresholds:
+    if thresholds and all(goal.reached for goal in thresholds):
         return Decision(True, "every threshold is decided")
-    missing = [f"{name} is not within {plan.targets[name]:g} yet" for name, ratio in wide.items() if not ratio <= 1]
-    missing += [f"{name} is not clear of {plan.thresholds[name]:g} yet" for name in open_thresholds]
-    return Decision(False, "; ".join(missing), _forecast(list(wide.values()), labels, left, seconds_per_label))
+    missing = [f"{goal.metric} is not within {goal.wanted:g} yet" for goal in targets if not goal.reached]
+    missing += [f"{goal.metric} is not clear of {goal.wanted:g} yet" for goal in thresholds if not goal.reached]
+    ratios = [goal.have / goal.wanted for goal in targets]
+    return Decision(False, "; ".join(missing), _forecast(ratios, labels, left, seconds_per_label))
+
+
+def goals(
+    plan: Plan, drawn: int, estimates: Estimates, proven: Callable[[str, float], bool | None] = lambda name, value: None
+) -> tuple[Goal, ...]:
+    """Every target and threshold of the plan with how far it is; none is reached with fewer than LEAST_DRAWN labels."""
+    by_name = {estimate.metric: estimate for estimate in estimates}
+    enough, found = drawn >= LEAST_DRAWN, []
+    for name, wanted in plan.targets.items():
+        have = by_name[name].half_width
+        found.append(Goal(name, "target", wanted, have, enough and have <= wanted))
+    for name, value in plan.thresholds.items():
+        shown = proven(name, value) if enough else False
+        clear = settled(by_name[name], value) if shown is None else shown
+        found.append(Goal(name, "threshold", value, by_name[name].half_width, clear))
+    return tuple(found)
 
 
 def settled(estimate: Estimate, threshold: float) -> bool:

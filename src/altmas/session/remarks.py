@@ -1,0 +1,93 @@
+"""Remarks: what people wrote about items, what could not be shown to them, and whether they stopped at the goal."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from altmas.errors import PlanError, VoteConflict
+from altmas.pool import Name
+from altmas.session.answers import annotator_name, authentication
+from altmas.session.log import State, text
+from altmas.session.store import Entry, Event
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark of an annotator on a point, or on the whole session (id None).
+
+    seq     of the event that made it, which names it in an edit;  at  when it was written or last edited
+    source  "note", or the kind of answer that it came with: "label", "adjudication"
+    """
+
+    id: Name | None
+    text: str
+    annotator: str | None
+    at: str
+    seq: int
+    source: str = "note"
+    edited: bool = False
+
+
+@dataclass(frozen=True)
+class StopChoice:
+    """Whether somebody stopped or went on when the goal was reached or the budget was spent; goals as they stood."""
+
+    stop: bool
+    annotator: str | None
+    at: str
+    labels: int
+    goals: tuple[Mapping[str, Any], ...] = ()
+
+
+def notes(state: State) -> list[Note]:
+    """Every remark that stands, oldest first; one that was edited shows its last text, one edited to "" is gone."""
+    found = [*_written(state), *_with_answers(state)]
+    return sorted(found, key=lambda note: note.seq)
+
+
+def _written(state: State) -> Iterator[Note]:
+    for seq, versions in state.notes.items():
+        first, last = versions[0], versions[-1]
+        if said := last.body.get("text"):
+            id = None if first.point is None else state.pool.ids[state.pool.index(first.point)]
+            yield Note(id, said, first.annotator, last.at, seq, edited=len(versions) > 1)
+
+
+def _with_answers(state: State) -> Iterator[Note]:
+    for event in state.standing.values():
+        if event.body.get("note"):
+            id = state.pool.ids[state.pool.index(event.point)]
+            yield Note(id, str(event.body["note"]), event.annotator, event.at, event.seq, source=event.kind)
+
+
+def note_entry(
+    state: State, remark: str, point: str | None, name: str | None, revises: int | None, authenticated: bool | None
+) -> Entry:
+    """A remark as an entry; PlanError or VoteConflict if it is empty or edits one that is not the annotator's own."""
+    if revises is None and not remark.strip():
+        raise PlanError("the note is empty; nothing was recorded")
+    if revises is not None:
+        first = state.notes[revises][0] if revises in state.notes else None
+        if first is None or (first.annotator, first.point) != (name, point):
+            raise VoteConflict("there is no note of yours on this item to edit; nothing was recorded")
+    body = {"text": text(remark.strip())} | authentication(authenticated)
+    return Entry("note", name, point, refers=revises, body=body)
+
+
+def unshown_entry(point: str, why: str, annotator: str | None) -> Entry:
+    """That an image of a point could not be shown, as an entry."""
+    return Entry("unshown", annotator_name(annotator), point, body={"why": text(why)[:500]})
+
+
+def choice_entry(
+    stop: bool, goals: list[dict[str, Any]], labels: int, annotator: str | None, authenticated: bool | None
+) -> Entry:
+    """A choice to stop or to go on as an entry."""
+    body = {"stop": bool(stop), "labels": labels, "goals": goals} | authentication(authenticated)
+    return Entry("choice", annotator_name(annotator), body=body)
+
+
+def choice_of(event: Event) -> StopChoice:
+    """The choice in an event."""
+    body = event.body
+    return StopChoice(body["stop"], event.annotator, event.at, body["labels"], tuple(body["goals"]))

@@ -243,3 +243,11 @@ def test_a_method_that_needs_what_the_pool_lacks_is_refused_at_once(tmp_path):
     with pytest.raises(MethodError, match="'needy' needs features and scores.*tradition"):
         create(tmp_path / "one.altmas", method=Needy(), pool=pool(features=None, scores=None))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_and_a_function_are_two_metrics():
+    def always_half(y_true, y_pred):
+        return 0.5
+
+    plan = altmas.Session.create(None, pool(), metrics=["accuracy", always_half])
+    assert [metric.name for metric in plan.task.metrics] == ["accuracy", "always_half"]

@@ -157,7 +157,7 @@ def compare(
         raise PoolError("there is no model in this session to compare with; add both: session.add_model(name, ...)")
     second = second_predictions(task.pool, predictions, ids)
     first = replace(task, pool=task.pool.with_models(task.pool.models[0]))
-    wanted = metric_set(session.plan.metrics if metrics is None else metrics, first.pool)
+    wanted = metric_set(list(session.plan.metrics) if metrics is None else metrics, first.pool)
     asked = _comparable(wanted, given=metrics is not None)
     if session.method.traits.any_metric and has_probabilities(history):
         differences = estimated_differences(session.method, task, history, second, asked)

@@ -6,6 +6,7 @@ from altmas.cli import (  # noqa: F401
     demo,
     init,
     add_model,
+    extend,
     ask,
     tell,
     skip,

@@ -6,7 +6,7 @@ import typer
 
 from altmas.cli import options as opt
 from altmas.cli import show
-from altmas.cli.app import START, command, literal
+from altmas.cli.app import START, command
 from altmas.methods import DEFAULT_METHOD
 from altmas.session import Session
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
@@ -38,15 +38,7 @@ def init(
         int | None, typer.Option("--budget", "-b", help="How many labels at most.", rich_help_panel=opt.AIM)
     ] = None,
     targets: opt.Targets = None,
-    thresholds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--threshold",
-            metavar="NAME=NUMBER",
-            help=literal('Stop once the interval lies on one side of it, as "recall[cat]=0.9"; repeatable.'),
-            rich_help_panel=opt.AIM,
-        ),
-    ] = None,
+    thresholds: opt.Thresholds = None,
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
     guarantee: Annotated[
         bool,

@@ -123,6 +123,17 @@ Classes = Annotated[
         rich_help_panel=POOL,
     ),
 ]
+MoreMetrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        "-m",
+        metavar="NAME",
+        autocompletion=metric_names,
+        help="A further metric; repeatable.",
+        rich_help_panel=AIM,
+    ),
+]
 Metrics = Annotated[
     list[str] | None,
     typer.Option(
@@ -153,6 +164,15 @@ Targets = Annotated[
         "--target",
         metavar="NAME=NUMBER",
         help=literal('Half-width that is wanted, as "recall[cat]=0.04"; repeatable.'),
+        rich_help_panel=AIM,
+    ),
+]
+Thresholds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--threshold",
+        metavar="NAME=NUMBER",
+        help=literal('Stop once the interval lies on one side of it, as "recall[cat]=0.9"; repeatable.'),
         rich_help_panel=AIM,
     ),
 ]

@@ -72,7 +72,11 @@ def plan(
             pool, history, asked = one.pool, one.history, asked or dict(one.plan.targets)
             sides = sides or dict(one.plan.thresholds)
             chosen = chosen if method else one.method
-            wanted = {"confidence": one.plan.confidence, "seed": one.plan.seed, "metrics": metrics or one.plan.metrics}
+            wanted = {
+                "confidence": one.plan.confidence,
+                "seed": one.plan.seed,
+                "metrics": metrics or list(one.plan.metrics),
+            }
             budgets = budgets or _ahead(len(history.labels), one.plan.budget or len(pool))
     elif data is None or prediction is None:
         raise PlanError("plan needs a session, or --data and --prediction")

@@ -340,6 +340,7 @@ def _reproducibility(session: "Session", status: Status) -> Plain:
         "log_hash": status.digest,
         "created_at": status.created_at,
         "last_at": status.last_at,
+        "changes": [change.to_dict() for change in session.changes()],
         "fingerprint": dict(session.plan.fingerprint),
         "seed": session.plan.seed,
         "plan": {name: one for name, one in session.plan.to_json().items() if name != "fingerprint"},

@@ -49,6 +49,11 @@ class Journal:
         """The pool with the models that were added up to the last look at the log."""
         return self._state.pool
 
+    @property
+    def seen(self) -> State:
+        """The state as of the last look at the log."""
+        return self._state
+
     def read(self) -> State:
         """The state, with everything that other processes have written meanwhile."""
         with self.lock:

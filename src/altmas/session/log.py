@@ -18,6 +18,7 @@ from altmas.history import Batch, History
 from altmas.pool import Model, Pool
 from altmas.pool.models import refuse_damaged
 from altmas.session.arrays import pack
+from altmas.session.changes import Change, change_of
 from altmas.session.store import Entry, Event
 
 VOTES = ("label", "skip", "unsure")
@@ -56,6 +57,8 @@ class State:
         self.revealed: set[tuple[int, str | None]] = set()  # (row, annotator) of every look at a prediction
         self.unshown: dict[int, str] = {}  # row whose image could not be shown -> why
         self.choices: list[Event] = []  # to stop or to go on, when the goal was reached
+        self.changes: list[Change] = []  # what was changed after the session was made
+        self.settings: dict[str, Any] = {}  # of the plan, as changed so far
         self.revisions = self.undone = self.reveals = 0
         self.last_at = self.created_at = ""
         self._of_point: dict[int, list[Event]] = {}
@@ -136,8 +139,15 @@ class State:
             self._choose(event)
         elif event.kind == "model":
             self.pool = with_model(self.pool, event)
+        elif event.kind == "extend":
+            self._change(change_of(event, len(self.labels)))
         elif event.kind == "created":
             self.created_at = event.at
+
+    def _change(self, change: Change) -> None:
+        self.changes.append(change)
+        self.settings = self.settings | dict(change.settings)
+        self.estimates.pop(len(self.labels), None)  # it was one of another plan
 
     def _draw(self, batch: Batch) -> None:
         _check_rows(batch, len(self.pool))

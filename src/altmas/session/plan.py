@@ -9,6 +9,7 @@ import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -73,8 +74,8 @@ class Plan:
         definitions: Mapping[str, str] | None = None,
     ) -> Self:
         """The plan for this pool; seed=None draws one. PlanError, MetricError or MethodError if it is impossible."""
-        wanted = _metric_tuple(metrics)
-        asked = metric_set(wanted, pool)
+        wanted = metric_tuple(metrics)
+        asked = metric_set(list(wanted), pool)
         known = {metric.name: metric for metric in asked}
         chosen = method_named(method)
         check(chosen, pool, asked)
@@ -97,7 +98,7 @@ class Plan:
     def task(self, pool: Pool) -> Task:
         """What the method is asked on this pool."""
         stopping = bool(self.targets or self.thresholds)
-        metrics = metric_set(self.metrics, pool)
+        metrics = metric_set(list(self.metrics), pool)
         targets = tuple(self.targets.items())
         return Task(
             pool,
@@ -113,7 +114,7 @@ class Plan:
 
     def on(self, pool: Pool) -> Self:
         """The plan in the names that metrics have on this pool: models that were added later give them all a prefix."""
-        names = {metric.name for metric in metric_set(self.metrics, pool)}
+        names = {metric.name for metric in metric_set(list(self.metrics), pool)}
         if names.issuperset((*self.targets, *self.thresholds)):
             return self
         targets, thresholds = (
@@ -121,6 +122,57 @@ class Plan:
             for given in (self.targets, self.thresholds)
         )
         return replace(self, targets=targets, thresholds=thresholds)
+
+    def extended(
+        self,
+        pool: Pool,
+        *,
+        metrics: MetricLike | Iterable[MetricLike] = (),
+        budget: int | None = None,
+        targets: Mapping[str, float] | None = None,
+        thresholds: Mapping[str, float] | None = None,
+    ) -> Self:
+        """The plan with further metrics, and with a budget, targets and thresholds in place of its own; checked."""
+        there = [metric_json(one) for one in self.metrics]
+        more = [one for one in metric_tuple(metrics) if metric_json(one) not in there]
+        wanted = metric_tuple([*self.metrics, *more])
+        asked = metric_set(list(wanted), pool)
+        known = {metric.name: metric for metric in asked}
+        check(self.method, pool, asked)
+        return replace(
+            self,
+            metrics=wanted,
+            budget=self.budget if budget is None else _budget(budget, pool),
+            targets={**self.targets, **_per_metric("target", targets or {}, known, pool)},
+            thresholds={**self.thresholds, **_per_metric("threshold", thresholds or {}, known, pool)},
+            guarantee=_provable(self.guarantee, self.method, asked, pool),
+        )
+
+    def settings_since(self, before: Self, labels: int) -> dict[str, Any]:
+        """The settings that are not as in the plan before, as JSON; PlanError if none is, or the budget was spent."""
+        mine, there = self.to_json(), before.to_json()
+        settings = {name: mine[name] for name in CHANGEABLE if mine[name] != there[name]}
+        if not settings:
+            raise PlanError(
+                "nothing would change: give a budget, metrics, targets or thresholds that the session has not; "
+                "nothing was recorded"
+            )
+        if "budget" in settings and self.budget is not None and self.budget < labels:
+            raise PlanError(
+                f"budget {self.budget} is less than the {labels} labels told already; expected at least {labels}; "
+                "nothing was recorded"
+            )
+        return settings
+
+    def changed(self, settings: Mapping[str, Any], given: Mapping[str, MetricLike], *, trust: bool = False) -> Self:
+        """The plan with settings that were changed later, as the log has them; `given` as in `from_json`."""
+        if not settings:
+            return self
+        read = {name: value for name, value in settings.items() if name in CHANGEABLE}
+        if "metrics" in read:
+            own = {metric_name(one): one for one in self.metrics if not isinstance(one, str)}
+            read["metrics"] = tuple(metric_from(one, {**own, **given}, trust=trust) for one in read["metrics"])
+        return replace(self, **read)._checked()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` understands."""
@@ -141,7 +193,7 @@ class Plan:
 
         With trust=True what the plan names is imported; without, PlanError says what that would be.
         """
-        given = {metric_name(one): one for one in _metric_tuple(metrics)}
+        given = {metric_name(one): one for one in metric_tuple(metrics)}
         known = {one.name for one in fields(cls)}
         read: dict[str, Any] = {name: value for name, value in plain.items() if name in known}
         read["metrics"] = tuple(metric_from(one, given, trust=trust) for one in plain["metrics"])
@@ -172,20 +224,32 @@ class Plan:
         return [f"{name} is {there[name]!r} there, {mine[name]!r} here" for name in names]
 
 
+CHANGEABLE = ("metrics", "budget", "targets", "thresholds")
+"""Settings that can be changed in a session that exists."""
+
+
 class PlannedTasks:
-    """The plan and its task on a pool that may get further models; made once for each."""
+    """The plan and its task, which may be changed, on a pool that may get further models; made once for each.
 
-    def __init__(self, plan: Plan) -> None:
-        self.born = plan
-        self._last: tuple[Pool, Plan, Task] | None = None
+    given  functions among the metrics that were handed over, by name;  trust  whether others may be imported
+    """
 
-    def of(self, pool: Pool) -> tuple[Plan, Task]:
-        """(plan, task) with the metrics of all models of this pool."""
+    def __init__(self, plan: Plan, given: Iterable[MetricLike] = (), *, trust: bool = False) -> None:
+        self.born, self.trust = plan, trust
+        self.given = {metric_name(one): one for one in given}
+        self._last: tuple[Pool, Mapping[str, Any], Plan, Task] | None = None
+
+    def of(self, pool: Pool, settings: Mapping[str, Any] = MappingProxyType({})) -> tuple[Plan, Task]:
+        """(plan, task) with the settings as they were changed and the metrics of all models of this pool."""
         last = self._last
-        if last is None or last[0] is not pool:
-            plan = self.born.on(pool)
-            last = self._last = (pool, plan, plan.task(pool))
-        return last[1:]
+        if last is None or last[0] is not pool or last[1] is not settings:
+            plan = self.born.changed(settings, self.given, trust=self.trust).on(pool)
+            last = self._last = (pool, settings, plan, plan.task(pool))
+        return last[2:]
+
+    def fresh(self) -> "PlannedTasks":
+        """The same with nothing made yet, for another moment of the session."""
+        return PlannedTasks(self.born, self.given.values(), trust=self.trust)
 
 
 def _with_model(name: str, names: set[str], pool: Pool) -> str:
@@ -196,7 +260,8 @@ def _with_model(name: str, names: set[str], pool: Pool) -> str:
 # ---------------------------------------------------------------- checks at the door
 
 
-def _metric_tuple(metrics: MetricLike | Iterable[MetricLike]) -> tuple[MetricLike, ...]:
+def metric_tuple(metrics: MetricLike | Iterable[MetricLike]) -> tuple[MetricLike, ...]:
+    """The metrics that were given, one or several; PlanError if two functions have the same name."""
     wanted: tuple[MetricLike, ...] = (metrics,) if is_one(metrics) else tuple(metrics)  # type: ignore[assignment, arg-type]
     functions = [metric_name(one) for one in wanted if not isinstance(one, str)]
     twice = sorted({name for name in functions if functions.count(name) > 1})

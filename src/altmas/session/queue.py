@@ -24,11 +24,17 @@ from altmas.task import Task
 class ReadyQueue:
     """Drawn points that wait for a label, handed out to annotators and refilled by the method."""
 
-    def __init__(self, journal: Journal, plan: Plan, tasks: PlannedTasks) -> None:
-        self.journal, self.plan, self.tasks = journal, plan, tasks
+    def __init__(self, journal: Journal, tasks: PlannedTasks) -> None:
+        self.journal, self.tasks = journal, tasks
         self._thinking = threading.Lock()  # one proposal at a time
         self._id_of = journal.pool.ids
         self._rows: dict[str, int | None] = {}
+
+    @property
+    def plan(self) -> Plan:
+        """The plan as it was last changed."""
+        state = self.journal.seen
+        return self.tasks.of(state.pool, state.settings)[0]
 
     def take(self, n: int, name: str | None, lease: float, draw: bool = True) -> list[int]:
         """Up to n rows for this annotator, new ones drawn where too few wait; leased if the annotator has a name."""
@@ -119,10 +125,10 @@ class ReadyQueue:
                 with self.journal.lock:
                     state = self.journal.read()
                     seen, history, count = state.seq, state.history(), min(n, self._room(state))
-                    pool = state.pool
+                    pool, settings = state.pool, state.settings
                 if count <= 0 or not history.open.any():
                     return 0
-                batch = self._proposal(self.tasks.of(pool)[1], history, count)
+                batch = self._proposal(self.tasks.of(pool, settings)[1], history, count)
                 if len(batch.indices) == 0 or self._log(batch, history, seen):
                     return len(batch.indices)
 

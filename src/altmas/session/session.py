@@ -32,10 +32,12 @@ from altmas.progress import progress_bar
 from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.archive import about, archivable, compare, parts_of, stored_pool
 from altmas.session.arrays import pack
+from altmas.session.changes import Change, change_entry
 from altmas.session.journal import Journal
 from altmas.session.log import VOTES, State, model_entry, plain
 from altmas.session.opinions import Agreement, Disagreement, agreement, disagreements, unsure
-from altmas.session.plan import Plan, PlannedTasks
+from altmas.session.plan import Plan, PlannedTasks, metric_tuple
+from altmas.session.plan_json import metric_name
 from altmas.session.queue import ReadyQueue
 from altmas.session.remarks import Note, StopChoice, choice_entry, choice_of, note_entry, notes, unshown_entry
 from altmas.session.snapshot import Snapshot, Status, status_of
@@ -74,13 +76,23 @@ class Query:
 class Session:
     """One model under test, one pool, one log of labels. Made by `Session.create` or `Session.open`."""
 
-    def __init__(self, store: LabelStore, plan: Plan, pool: Pool, events: Iterable[Event]) -> None:
+    def __init__(
+        self,
+        store: LabelStore,
+        plan: Plan,
+        pool: Pool,
+        events: Iterable[Event],
+        *,
+        metrics: Iterable[MetricLike] = (),
+        trust: bool = False,
+    ) -> None:
         if store.path is not None:
             pool.memo.file = ArrayFile(Path(f"{store.path}-description"), read_only=store.read_only)
-        self._born, self._tasks = pool, PlannedTasks(plan)
+        self._born, self._tasks = pool, PlannedTasks(plan, metrics, trust=trust)
         self._tasks.of(pool)  # a plan that does not fit the pool is met here
         self._journal = Journal(store, pool, events)
-        self._queue = ReadyQueue(self._journal, plan, self._tasks)
+        self._planned()  # and one that was changed and does not fit, here
+        self._queue = ReadyQueue(self._journal, self._tasks)
         self._votes = Votes(self._journal, self._queue, plan, pool)
         self._estimates: dict[Any, Estimates] = {}
 
@@ -157,11 +169,11 @@ class Session:
             events = store.events()
             if not events or events[0].kind != "created":
                 raise NotASession(f"{path} is damaged: its log does not begin with a plan; nothing was read")
-            born = events[0].body
-            plan = Plan.from_json(born["plan"], metrics, method, trust=trust)
+            born, handed = events[0].body, metric_tuple(metrics)
+            plan = Plan.from_json(born["plan"], handed, method, trust=trust)
             pool = pool if pool is not None else stored_pool(store, born["pool"])
             compare(path, pool, plan.fingerprint, born["pool"]["points"])
-            return cls(store, plan, pool, events)
+            return cls(store, plan, pool, events, metrics=handed, trust=trust)
         except BaseException as cause:
             store.close()
             if isinstance(cause, AltmasError) or not isinstance(cause, Exception):
@@ -176,8 +188,9 @@ class Session:
         functions = [metric for metric in plan.metrics if not isinstance(metric, str)]
         session = cls.open(path, pool, metrics=functions, method=plan.method)
         plan = replace(plan, seed=session.plan.seed) if any_seed else plan
-        different = plan.differences(next(session.events())["body"]["plan"])
-        if different:
+        stored = next(session.events())["body"]["plan"]
+        different = plan.differences(stored)
+        if different and plan.differences(stored | session._journal.seen.settings):
             session.close()
             raise PlanError(f"{path} was made with another plan: {'; '.join(different)}; nothing was changed")
         return session
@@ -209,12 +222,17 @@ class Session:
     @property
     def plan(self) -> Plan:
         """What the session is to find out."""
-        return self._tasks.of(self.pool)[0]
+        return self._planned()[0]
 
     @property
     def task(self) -> Task:
         """What the method is asked: the metrics of all models."""
-        return self._tasks.of(self.pool)[1]
+        return self._planned()[1]
+
+    def _planned(self) -> tuple[Plan, Task]:
+        """The plan and its task as of the last look at the log."""
+        state = self._journal.seen
+        return self._tasks.of(state.pool, state.settings)
 
     @property
     def method(self) -> Method:
@@ -431,14 +449,49 @@ class Session:
         names what does not fit; then nothing was recorded.
         """
         with self._journal.lock:
-            pool = self._journal.read().pool
+            state = self._journal.read()
+            pool, settings = state.pool, state.settings
         rows, answers = aligned(pool, predictions, ids, whose=f"model {name!r}", outcome="nothing was recorded")
         model = pool.new_model(name, answers, scores if rows is None or scores is None else np.asarray(scores)[rows])
         larger = pool.with_models(*pool.models, model)
-        plan, task = PlannedTasks(self._tasks.born).of(larger)
+        plan, task = self._tasks.fresh().of(larger, settings)
         check(plan.method, larger, task.metrics)
         self._journal.write(lambda state: [model_entry(_still_new(model, state.pool))])
         return model
+
+    # ------------------------------------------------------------ changes
+
+    def extend(
+        self,
+        *,
+        budget: int | None = None,
+        metrics: MetricLike | Iterable[MetricLike] = (),
+        targets: Mapping[str, float] | None = None,
+        thresholds: Mapping[str, float] | None = None,
+    ) -> Change:
+        """Change what the session is to find out, as one event: a budget of so many labels in all, further metrics,
+        targets and thresholds beside those that there are or in their place.
+
+        PlanError, MetricError or MethodError names what does not fit; then nothing was recorded.
+        """
+        wanted = metric_tuple(metrics)
+        self._tasks.given |= {metric_name(one): one for one in wanted if not isinstance(one, str)}
+        tasks = self._tasks.fresh()
+
+        def compose(state: State) -> list[Entry]:
+            before = tasks.of(state.pool, state.settings)[0]
+            after = before.extended(state.pool, metrics=wanted, budget=budget, targets=targets, thresholds=thresholds)
+            settings = after.settings_since(before, len(state.labels))
+            tasks.of(state.pool, state.settings | settings)
+            return [change_entry(settings)]
+
+        (event,) = self._journal.write(compose)
+        return next(one for one in self.changes() if one.seq == event.seq)
+
+    def changes(self) -> list[Change]:
+        """What was changed after the session was made, in order."""
+        with self._journal.lock:
+            return list(self._journal.read().changes)
 
     # ------------------------------------------------------------ estimate and stop
 
@@ -452,7 +505,7 @@ class Session:
             asked = metric_set(metrics, now.task.pool)
             check(self.method, now.task.pool, asked)
             return replace(now, task=replace(now.task, metrics=asked, targets=())).estimate(by)
-        key = (now.history.key, by, len(now.task.pool.models))
+        key = (now.history.key, by, len(now.task.pool.models), len(self._journal.seen.changes))
         estimates = self._estimates.get(key)
         if estimates is None:
             estimates = now.estimate(by)
@@ -493,7 +546,8 @@ class Session:
             met.add(len(past.labels))
         last = len(past.labels)
         counts = sorted({round(last * (step + 1) / points) for step in range(points)} & met - {0})
-        return [(count, self.at(labels=count).estimate()) for count in counts]
+        moments = {count: self.now() if count == last else self.at(labels=count) for count in counts}
+        return [(count, moment.estimate()) for count, moment in moments.items()]
 
     def check(self, claim: str, *, guarantee: bool = False) -> "Verdict":
         """Whether the labels show a claim such as "recall[cat] >= 0.9"; guarantee=True refuses without a proof."""
@@ -526,7 +580,7 @@ class Session:
             return self._snapshot(self._journal.read())
 
     def _snapshot(self, state: State) -> Snapshot:
-        return Snapshot.of(*self._tasks.of(state.pool), state)
+        return Snapshot.of(*self._tasks.of(state.pool, state.settings), state)
 
     def at(self, labels: int | None = None, *, seq: int | None = None) -> Snapshot:
         """The session as it stood when it first had so many labels, or after the event with that seq."""
@@ -541,7 +595,7 @@ class Session:
         if (past.seq if labels is None else len(past.labels)) != (seq if labels is None else labels):
             wanted = f"{labels} labels" if seq is None else f"event {seq}"
             raise PlanError(f"the session never stood at {wanted}; it has {len(events)} events")
-        return Snapshot.of(*PlannedTasks(self._tasks.born).of(past.pool), past)
+        return Snapshot.of(*self._tasks.fresh().of(past.pool, past.settings), past)
 
     # ------------------------------------------------------------ what is known
 
@@ -697,7 +751,10 @@ class Session:
         return decision
 
 
-KINDS = (*VOTES, "created", "draw", "undo", "adjudication", "reveal", "note", "unshown", "choice", "estimate", "model")
+KINDS = (
+    *VOTES,
+    *("created", "draw", "undo", "adjudication", "reveal", "note", "unshown", "choice", "estimate", "model", "extend"),
+)
 """Kinds of events that the session writes itself."""
 
 

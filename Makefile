@@ -6,7 +6,7 @@ MARK := $(VENV)/.installed
 
 OLDEST := .venv-minimum
 
-.PHONY: demo test slow mutants minimum coverage lint types check clean
+.PHONY: demo test slow mutants minimum coverage lint types check site wheel clean
 
 demo: $(MARK)
 	$(BIN)/altmas demo
@@ -40,10 +40,18 @@ lint: $(MARK)-dev
 types: $(MARK)-dev
 	$(BIN)/mypy
 
+# The pages of docs/ as a site in site/; a warning is an error, and nothing is loaded from elsewhere.
+site: $(MARK)-docs
+	$(BIN)/python -m mkdocs build --strict
+
+# Source archive and wheel, tried in a clean environment and kept in dist/.
+wheel: $(BIN)/python
+	$(BIN)/python .ci/wheel.py --keep dist
+
 check: test lint types
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(OLDEST) site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -57,4 +65,8 @@ $(MARK): pyproject.toml | $(BIN)/python
 
 $(MARK)-dev: pyproject.toml $(MARK) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(MARK)-docs: pyproject.toml $(MARK) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@

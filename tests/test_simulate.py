@@ -1,6 +1,7 @@
 """Simulation: every method against known truth, resumable, summarised honestly."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -66,23 +67,24 @@ def test_results_of_another_simulation_are_refused(world, tmp_path):
     assert json.loads(before.splitlines()[0])["budgets"] == [30]
 
 
-def test_summary_has_bias_rmse_coverage_width_and_value():
-    def rows(method, values):
-        return [
-            {
-                "method": method,
-                "metric": "accuracy",
-                "labels": 10,
-                "repeat": i,
-                "value": v,
-                "low": v - 0.1,
-                "high": v + 0.1,
-                "truth": 0.5,
-                "seconds": 1.0,
-            }
-            for i, v in enumerate(values)
-        ]
+def rows(method, values):
+    return [
+        {
+            "method": method,
+            "metric": "accuracy",
+            "labels": 10,
+            "repeat": i,
+            "value": v,
+            "low": v - 0.1,
+            "high": v + 0.1,
+            "truth": 0.5,
+            "seconds": 1.0,
+        }
+        for i, v in enumerate(values)
+    ]
 
+
+def test_summary_has_bias_rmse_coverage_width_and_value():
     summary = Simulation(rows("tradition", [0.4, 0.7, np.nan]) + rows("other", [0.45, 0.65])).summary()
     tradition, other = summary
     assert tradition["undefined"] == 1 and tradition["bias"] == pytest.approx(0.05)
@@ -92,6 +94,13 @@ def test_summary_has_bias_rmse_coverage_width_and_value():
     assert other["label_value_low"] < 2.0 < other["label_value_high"]
     assert "label value" in str(Simulation(rows("tradition", [0.4])))
     assert list(Simulation(rows("tradition", [0.4])).to_frame()["method"]) == ["tradition"]
+
+
+def test_a_printed_simulation_keeps_names_and_shows_undefined_figures_as_a_dash():
+    told = str(Simulation([row | {"metric": "recall[malignant]"} for row in rows("assured", [0.4, math.nan])]))
+    assert "recall[malignant]" in told and told.splitlines()[1].endswith("  -")
+    nothing = str(Simulation(rows("assured", [math.nan])))
+    assert nothing.splitlines()[1].split()[3:] == ["-", "-", "-", "-", "-"]
 
 
 def test_the_interval_of_label_value_covers_the_true_ratio():

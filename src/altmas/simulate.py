@@ -55,12 +55,22 @@ class Simulation:
             f"{'method':<12}{'metric':<24}{'labels':>7}{'bias':>9}{'rmse':>8}{'cover':>7}{'width':>8}  label value"
         ]
         for s in self.summary():
-            value = f"{s['label_value']:.2f} [{s['label_value_low']:.2f}, {s['label_value_high']:.2f}]"
-            lines.append(
-                f"{s['method']:<12}{s['metric']:<24}{s['labels']:>7}{s['bias']:>+9.4f}{s['rmse']:>8.4f}"
-                f"{s['coverage']:>7.2f}{s['width']:>8.4f}  {value}"
-            )
-        return "\n".join(lines).replace("nan [nan, nan]", "-").replace("nan", "  -")
+            figures = (_figure(s[name], text) for name, text in COLUMNS.items())
+            lines.append(f"{s['method']:<12}{s['metric']:<24}{s['labels']:>7}{''.join(figures)}  {_worth(s)}")
+        return "\n".join(lines)
+
+
+COLUMNS = {"bias": ">+9.4f", "rmse": ">8.4f", "coverage": ">7.2f", "width": ">8.4f"}
+
+
+def _figure(value: float, text: str) -> str:
+    return format(value, text) if math.isfinite(value) else format("-", text[: text.index(".")].replace("+", ""))
+
+
+def _worth(row: Row) -> str:
+    if not math.isfinite(row["label_value"]):
+        return "-"
+    return f"{row['label_value']:.2f} [{row['label_value_low']:.2f}, {row['label_value_high']:.2f}]"
 
 
 def simulate(

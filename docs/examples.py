@@ -90,9 +90,14 @@ session.tell(first.id, "dog", annotator="ben")  # a second opinion
 print([one.id for one in session.disagreements()], session.agreement())
 session.adjudicate(first.id, str(truth[first.index]), annotator="chief")
 
-# %% Session.note, Session.reveal, Session.release
+# %% Session.note, Session.notes
 session.note("the scanner was repaired", annotator="ana")
+print(session.notes())
+
+# %% Session.reveal, Session.revealed_to, Session.not_shown, Session.release
 session.reveal(first.id, annotator="ana")  # ana saw what the model says
+assert session.revealed_to("ana") == {first.index}
+session.not_shown(first.id, "no such file", annotator="ana")  # an image that the page could not show
 session.release("ana")  # what waits for ana may be asked of others
 
 # %% Session.run
@@ -109,6 +114,11 @@ print(session.estimate(by="scanner"), session.estimate(metrics="f1[cat]"))
 decision: altmas.Decision = session.should_stop()
 print(decision.stop, decision.reason)
 forecast: altmas.Forecast | None = decision.forecast
+
+# %% Session.goals, Session.choose, Session.choices
+print(session.goals())
+session.choose(stop=True, annotator="ana")  # recorded with the goals as they stand; labelling stays possible
+print(session.choices())
 
 # %% Session.check
 print(session.check("accuracy >= 0.5"))

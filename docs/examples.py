@@ -120,6 +120,10 @@ print(session.goals())
 session.choose(stop=True, annotator="ana")  # recorded with the goals as they stand; labelling stays possible
 print(session.choices())
 
+# %% Session.extend, Session.changes
+session.extend(budget=120, metrics=["f1[cat]"])  # more labels, and one more question; nothing told so far is lost
+print(session.changes())
+
 # %% Session.check
 print(session.check("accuracy >= 0.5"))
 

@@ -18,7 +18,7 @@ def test_half_of_the_width():
 
 def test_an_estimate_in_a_line():
     assert str(GOOD) == "accuracy                 0.8125  [0.7500, 0.8750]"
-    assert str(NONE) == "recall[<cat>]            undefined  undefined: no label yet"
+    assert str(NONE) == "recall[<cat>]            -  undefined: no label yet"
     assert str(BOTH) == f"{GOOD}\n{NONE}"
 
 
@@ -47,6 +47,6 @@ def test_a_notebook_shows_a_table_with_every_name_escaped():
     page = BOTH._repr_html_()
     assert page.startswith("<table><thead><tr><th>metric</th>") and page.endswith("</tbody></table>")
     good = ("accuracy", "0.8125", "[0.7500, 0.8750] 95% fixed-n", "160", "200", "")
-    none = ("recall[&lt;cat&gt;]", "undefined", "", "0", "", "undefined: no label yet")
+    none = ("recall[&lt;cat&gt;]", "-", "", "0", "", "undefined: no label yet")
     for cells in (good, none):
         assert "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" in page

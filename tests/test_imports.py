@@ -23,6 +23,7 @@ ORDER = (
     "extras",
     "svg",
     "suggest",
+    "tensors",
     "compute",
     "progress",
     "frames",

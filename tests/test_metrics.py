@@ -49,10 +49,10 @@ def test_every_name_in_the_list_can_be_asked_for():
 @pytest.mark.parametrize(
     ("wanted", "name"),
     [
-        ("sensitivity[cat]", "recall[cat]"),
-        ("TPR[cat]", "recall[cat]"),
-        ("ppv[dog]", "precision[dog]"),
-        ("tnr[dog]", "specificity[dog]"),
+        ("sensitivity[cat]", "sensitivity[cat]"),
+        ("TPR[cat]", "tpr[cat]"),
+        ("ppv[dog]", "ppv[dog]"),
+        ("tnr[dog]@site=A", "tnr[dog]@site=A"),
         (" Accuracy ", "accuracy"),
         ("recall [ cat ]", "recall[cat]"),
         ("fbeta[cat, 2]", "fbeta[cat,2]"),

@@ -94,7 +94,7 @@ MISTAKES = {
     "slice that was not given": ((*INIT, "-m", "accuracy@scanner=A"), "no slice 'scanner'", "--slice COLUMN"),
     "target in percent": (
         (*INIT, "--target", "accuracy=5"),
-        "target for 'accuracy': 5",
+        "--target 'accuracy': 5",
         "above 0 and below 1",
         "did you mean 0.05?",
     ),
@@ -110,7 +110,7 @@ MISTAKES = {
     ),
     "threshold in percent": (
         (*INIT, "--threshold", "accuracy=90"),
-        "threshold for 'accuracy': 90",
+        "--threshold 'accuracy': 90",
         "0 to 1",
         "did you mean 0.9?",
     ),
@@ -124,7 +124,7 @@ MISTAKES = {
     ),
     "confidence in percent": ((*INIT, "--confidence", "95"), "confidence 95", "between 0 and 1", "did you mean 0.95?"),
     "method": ((*INIT, "--method", "asured"), "'asured'", "did you mean 'assured'?"),
-    "share in percent": ((*INIT, "--double-share", "20"), "double_share 20", "between 0 and 1", "did you mean 0.2?"),
+    "share in percent": ((*INIT, "--double-share", "20"), "--double-share 20", "between 0 and 1", "did you mean 0.2?"),
     "plan of nothing": (("plan",), "a session", "--data and --prediction"),
     "assumed accuracy in percent": (
         ("plan", "--data", "{table}", "--prediction", "vendor_label", "--accuracy", "90"),

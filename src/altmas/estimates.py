@@ -48,7 +48,7 @@ class Estimate:
         return (self.high - self.low) / 2
 
     def __str__(self) -> str:
-        value = "undefined" if math.isnan(self.value) else f"{self.value:.4f}"
+        value = shown_value(self.value, self.labels)
         bounds = "" if math.isnan(self.low) else f"  [{self.low:.4f}, {self.high:.4f}]"
         return f"{self.metric:<24} {value}{bounds}{'  ' + self.note if self.note else ''}"
 
@@ -100,9 +100,14 @@ class Estimates(Sequence[Estimate]):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(_row, self.values))}</tbody></table>"
 
 
+def shown_value(value: float, labels: int) -> str:
+    """Four digits; "-" before the first label, "undefined" where labels leave it so."""
+    return f"{value:.4f}" if not math.isnan(value) else "undefined" if labels else "-"
+
+
 def _row(one: Estimate) -> str:
     bounds = "" if math.isnan(one.low) else f"[{one.low:.4f}, {one.high:.4f}] {one.confidence:.0%} {one.interval}"
-    value = "undefined" if math.isnan(one.value) else f"{one.value:.4f}"
+    value = shown_value(one.value, one.labels)
     worth = "" if math.isnan(one.effective_labels) else f"{one.effective_labels:.0f}"
     cells = (one.metric, value, bounds, str(one.labels), worth, one.note)
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

@@ -3,6 +3,8 @@
 import math
 import re
 import tempfile
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -13,22 +15,37 @@ from altmas.report import report_of
 if TYPE_CHECKING:
     from altmas.session import Session
 
-ALLOWED = re.compile(r"[^0-9A-Za-z_\-. /]")
-"""What MLflow takes in the name of a metric; anything else becomes _."""
+STRUCTURE = re.compile(r"[\[\]@=,:_]+ ?")
+"""What separates the parts of a metric's name; becomes _."""
+
+UNWRITABLE = re.compile(r"[^0-9A-Za-z_\-. /]")
+"""What MLflow does not take in the name of a metric; becomes a dot and the character's hexadecimal number."""
+
+MOST_CHARACTERS = 5000
+"""Characters of a parameter; MLflow takes 6,000."""
+
+PARTS = (("value", ""), ("low", "_lower"), ("high", "_upper"))
+"""(field of an estimate, what is appended to the metric's name for it)."""
 
 
 def log_to_mlflow(session: "Session", *, report: bool = True, run_id: str | None = None) -> str:
-    """Log <metric>, <metric>_lower and <metric>_upper at step = labels, tags, and the report; the id of the run.
+    """Log <metric>, <metric>_lower and <metric>_upper at step = labels, params, tags and the report; the run's id.
 
-    Into the active run, else the one with `run_id`, else a new one, which is ended again.
+    Into the active run, else the one with `run_id`, else a new one, which is ended again. A step that the run has
+    already is not logged again.
     """
     mlflow = _mlflow()
     active = mlflow.active_run() if run_id is None else None
     run = active or mlflow.start_run(run_id=run_id)
     try:
         mlflow.set_tags(_tags(session))
-        for estimates, labels in _steps(session):
-            mlflow.log_metrics(values_of(estimates), step=labels)
+        mlflow.log_params(_params(session))
+        known: set[int] = set()
+        for labels, estimates in _steps(session):
+            values = values_of(estimates)
+            known = known or _logged_steps(mlflow, str(run.info.run_id), values)
+            if values and labels not in known:
+                mlflow.log_metrics(values, step=labels)
         if report:
             with tempfile.TemporaryDirectory() as folder:
                 place = Path(folder)
@@ -50,11 +67,20 @@ def _mlflow() -> ModuleType:
     return mlflow  # type: ignore[no-any-return]
 
 
-def _steps(session: "Session") -> list[tuple[Any, int]]:
-    """The estimates that were logged on the way, and those of now."""
+def _logged_steps(mlflow: ModuleType, run_id: str, values: Mapping[str, float]) -> set[int]:
+    """The steps at which the run has one of these metrics."""
+    client = mlflow.MlflowClient()
+    return {int(one.step) for name in values for one in client.get_metric_history(run_id, name)}
+
+
+def _steps(session: "Session") -> list[tuple[int, list[dict[str, Any]]]]:
+    """(labels, estimates) of those that were made on the way (of the trajectory where none was), and those of now."""
     now = len(session.history.labels)
-    past = [(one["estimates"], one["labels"]) for one in session.logged_estimates() if one["labels"] < now]
-    return [*past, (_plain(session.estimate()), now)]
+    made = [(int(one["labels"]), list(one["estimates"])) for one in session.logged_estimates()]
+    past = [step for step in made if 0 < step[0] < now]
+    if not past:
+        past = [(labels, _plain(estimates)) for labels, estimates in session.trajectory() if labels < now]
+    return [*past, (now, _plain(session.estimate()))]
 
 
 def _plain(estimates: Estimates) -> list[dict[str, Any]]:
@@ -62,23 +88,49 @@ def _plain(estimates: Estimates) -> list[dict[str, Any]]:
 
 
 def values_of(estimates: list[dict[str, Any]]) -> dict[str, float]:
-    """{name: number} of everything that is defined, names as MLflow takes them."""
-    values: dict[str, float] = {}
-    for one in estimates:
-        name = ALLOWED.sub("_", str(one["metric"])).strip("_")
-        for key, suffix in (("value", ""), ("low", "_lower"), ("high", "_upper")):
-            number = one.get(key)
-            if number is not None and math.isfinite(number):
-                values[name + suffix] = float(number)
-    return values
+    """{name: number} of everything that is defined, names as MLflow takes them; no two metrics share one."""
+    names = tracker_names([str(one["metric"]) for one in estimates])
+    return {
+        names[str(one["metric"])] + suffix: float(one[key])
+        for one in estimates
+        for key, suffix in PARTS
+        if one.get(key) is not None and math.isfinite(one[key])
+    }
+
+
+def tracker_names(metrics: Iterable[str]) -> dict[str, str]:
+    """{metric: its name in letters, digits and _-. /}: recall[c++] is recall_c.2B.2B; a clash is ended by a hash."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for metric in metrics:
+        name = UNWRITABLE.sub(lambda found: f".{ord(found[0]):02X}", STRUCTURE.sub("_", metric).strip("_"))
+        if taken & {name + suffix for _, suffix in PARTS}:
+            name += "-" + sha256(metric.encode()).hexdigest()[:8]
+        names[metric] = name
+        taken |= {name + suffix for _, suffix in PARTS}
+    return names
+
+
+def _params(session: "Session") -> dict[str, str]:
+    """What was asked and how: what does not change while the session goes on."""
+    plan = session.plan
+    aims = {"targets": plan.targets, "thresholds": plan.thresholds}
+    return {
+        "altmas.method": session.method.name,
+        "altmas.metrics": ", ".join(metric.name for metric in session.task.metrics)[:MOST_CHARACTERS],
+        "altmas.confidence": f"{plan.confidence:g}",
+        "altmas.seed": str(plan.seed),
+        **{
+            f"altmas.{name}": ", ".join(f"{k}={v:g}" for k, v in given.items()) for name, given in aims.items() if given
+        },
+    }
 
 
 def _tags(session: "Session") -> dict[str, str]:
     plan, status = session.plan, session.status()
     return {
         "altmas.method": session.method.name,
-        "altmas.confidence": f"{plan.confidence:g}",
-        "altmas.seed": str(plan.seed),
+        "altmas.budget": "" if plan.budget is None else str(plan.budget),
         "altmas.labels": str(status.labels),
         "altmas.points": str(status.points),
         "altmas.interval": session.method.traits.interval,

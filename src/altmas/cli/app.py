@@ -14,9 +14,11 @@ from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from altmas.cli import show
-from altmas.errors import AltmasError
+from altmas.cli.speech import spoken
+from altmas.errors import AltmasError, PlanError
 from altmas.version import __version__
 
 FAULT = 70
@@ -38,6 +40,23 @@ Command = Callable[..., None]
 
 trusted: ContextVar[bool] = ContextVar("trusted", default=False)
 """Whether the session file that the command opens may name code to be imported (--trust)."""
+
+
+class OneValueEach(TyperCommand):
+    """A command that refuses an option which takes one value and is given twice: neither is silently dropped."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The remaining arguments; a usage error names an option that was repeated."""
+        given, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        single = [one for one in order if one.param_type_name == "option" and not (one.multiple or one.is_flag)]
+        twice = next((one for place, one in enumerate(single) if one in single[:place]), None)
+        if twice is not None:
+            with sentences():
+                raise PlanError(
+                    f"{twice.opts[0]} was given {single.count(twice)} times and takes one value (the last was "
+                    f"{given[twice.name]!r}); give it once; `{ctx.command_path} --help` says what is repeatable"
+                )
+        return list(super().parse_args(ctx, args))
 
 
 def literal(text: str) -> str:
@@ -63,7 +82,7 @@ def command(name: str, heading: str, *examples: str, notes: Sequence[str] = ()) 
         epilog = "\n\n".join([heads, *(f"$ {one}" for one in examples), *notes])
         paragraphs = (inspect.getdoc(function) or "").split("\n\n")
         docs = literal("\n\n".join(" ".join(one.split()) for one in paragraphs))
-        app.command(name, rich_help_panel=heading, help=docs, epilog=literal(epilog))(run)
+        app.command(name, cls=OneValueEach, rich_help_panel=heading, help=docs, epilog=literal(epilog))(run)
         return function
 
     return register
@@ -94,7 +113,7 @@ def sentences() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except AltmasError as error:
-        raise _ended(str(error)) from None
+        raise _ended(spoken(str(error))) from None
     except BrokenPipeError:
         # The reader has gone (`altmas ask ... | head`); point stdout elsewhere so that nothing is said at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,25 +1,29 @@
 """altmas estimate: every metric with its interval."""
 
-from typing import Annotated
+from collections import Counter
+from typing import Annotated, Any
 
 import typer
 
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import READ, command
-from altmas.estimates import FLOOR
+from altmas.estimates import FLOOR, Estimates
 
 
 @command(
     "estimate",
     READ,
     "altmas estimate xray.altmas",
-    "altmas estimate xray.altmas --by scanner --json",
+    "altmas estimate xray.altmas --by scanner --by site --json",
     'altmas estimate xray.altmas --metric "recall[pneumonia]"',
 )
 def estimate(
     session: opt.SessionFile,
-    by: Annotated[str | None, typer.Option("--by", help="Every metric on each value of this slice.")] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="SLICE", help="Every metric on each value of this slice; repeatable."),
+    ] = None,
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -30,14 +34,22 @@ def estimate(
 ) -> None:
     """Every metric with its interval. "worth": how many labels of a plain random sample would err as little."""
     with opt.opened(session) as one, show.working("estimating"):
-        found = one.estimate(by, metrics=metrics or None)
-        column = one.pool.slices[by].tolist() if by else []
-    points = {value: column.count(value) for value in sorted(set(column))}
-    floor = FLOOR if by else 0
+        parts = {name: one.estimate(name, metrics=metrics or None) for name in by or [None]}
+        sizes = {name: Counter(one.pool.slices[name].tolist()) for name in by or ()}
     if json:
-        few = [one.metric for one in found if one.labels < floor]
-        show.as_json({**found.to_dict(), **({"points": points, "insufficient": few} if by else {})})
+        shown = [_plain(found, sizes.get(name)) for name, found in parts.items()]
+        show.as_json(shown[0] if len(shown) == 1 else {"by": dict(zip(sizes, shown, strict=True))})
         return
-    if by:
-        show.say(f"{by}: " + ", ".join(f"{value} {show.counted(count, 'point')}" for value, count in points.items()))
-    show.estimates(found, floor)
+    for name, found in parts.items():
+        if name is not None:
+            points = (f"{value} {show.counted(count, 'point')}" for value, count in sorted(sizes[name].items()))
+            show.say(f"{name}: " + ", ".join(points))
+        show.estimates(found, 0 if name is None else FLOOR)
+
+
+def _plain(found: Estimates, points: Counter[str] | None) -> dict[str, Any]:
+    """The estimates for JSON; on slices with their sizes and those with too few labels."""
+    if points is None:
+        return found.to_dict()
+    few = [one.metric for one in found if one.labels < FLOOR]
+    return {**found.to_dict(), "points": dict(sorted(points.items())), "insufficient": few}

@@ -92,7 +92,7 @@ def init(
         method=method or DEFAULT_METHOD,
         budget=budget,
         targets=opt.numbers("--target", targets),
-        thresholds=opt.numbers("--threshold", thresholds),
+        thresholds=opt.thresholds_of(thresholds),
         confidence=confidence,
         seed=seed,
         exist_ok=exist_ok,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from altmas.claims import CLAIM, Claim
 from altmas.cli.app import literal, trusted
 from altmas.cli.show import hint, working
 from altmas.errors import PlanError
@@ -171,8 +172,8 @@ Thresholds = Annotated[
     list[str] | None,
     typer.Option(
         "--threshold",
-        metavar="NAME=NUMBER",
-        help=literal('Stop once the interval lies on one side of it, as "recall[cat]=0.9"; repeatable.'),
+        metavar="CLAIM",
+        help=literal('Stop once the interval lies on one side of it, as "recall[cat] >= 0.9"; repeatable.'),
         rich_help_panel=AIM,
     ),
 ]
@@ -243,12 +244,24 @@ def numbers(option: str, given: Sequence[str] | None) -> dict[str, float]:
     return {name: number(f"{option} {name}", text) for name, text in pairs(option, given).items()}
 
 
+def thresholds_of(given: Sequence[str] | None) -> dict[str, float]:
+    """{metric: number} of repeated --threshold options: "recall[cat] >= 0.9", or "recall[cat]=0.9"."""
+    found: dict[str, float] = {}
+    for text in given or ():
+        if CLAIM.match(text.strip()) is None:
+            found |= numbers("--threshold", [text])
+        else:
+            claim = Claim.parse(text)
+            found[claim.metric] = claim.value
+    return found
+
+
 def number(what: str, text: str) -> float:
-    """The number that a text spells; PlanError naming the option if it spells none."""
+    """The number that a text spells, 0.05 for 5%; PlanError naming the option if it spells none."""
     try:
-        return float(text)
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        raise PlanError(f"{what}: {text!r} is not a number") from None
+        raise PlanError(f"{what}: {text!r} is not a number; expected one such as 0.05") from None
 
 
 def opened(path: Path, *, read_only: bool = False) -> "Session":

@@ -19,7 +19,7 @@ from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
     START,
     'altmas plan --data preds.csv --prediction vendor_label --metric "recall[pneumonia]" --budget 100 --budget 300',
     'altmas plan --data preds.csv --prediction vendor_label --accuracy 0.9 --target "accuracy=0.03"',
-    'altmas plan --data preds.csv --prediction vendor_label --accuracy 0.9 --threshold "accuracy=0.85"',
+    'altmas plan --data preds.csv --prediction vendor_label --accuracy 0.9 --threshold "accuracy >= 0.85"',
     "altmas plan xray.altmas",
 )
 def plan(
@@ -44,9 +44,9 @@ def plan(
         list[str] | None,
         typer.Option(
             "--threshold",
-            metavar="NAME=NUMBER",
+            metavar="CLAIM",
             help=literal(
-                'Also the labels that settle on which side of it a metric lies, as "accuracy=0.9"; repeatable.'
+                'Also the labels that settle on which side of it a metric lies, as "accuracy >= 0.9"; repeatable.'
             ),
             rich_help_panel=opt.AIM,
         ),
@@ -66,7 +66,7 @@ def plan(
     """
     wanted: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
     history, chosen, asked = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
-    sides = opt.numbers("--threshold", thresholds)
+    sides = opt.thresholds_of(thresholds)
     if session is not None:
         with opt.opened(session) as one:
             pool, history, asked = one.pool, one.history, asked or dict(one.plan.targets)

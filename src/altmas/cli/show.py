@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from altmas.estimates import Estimate
+from altmas.estimates import Estimate, shown_value
 from altmas.frames import plain
 from altmas.outputs import is_stream
 
@@ -133,8 +133,9 @@ def estimates(found: Sequence["Estimate"], floor: int = 0) -> None:
 
 
 def _estimate(one: "Estimate") -> tuple[str, ...]:
-    value = "undefined" if math.isnan(one.value) else f"{one.value:.4f}"
-    kind = " ".join(filter(None, [one.interval if one.interval != "none" else "no interval", one.note]))
+    value = shown_value(one.value, one.labels)
+    note = one.note if one.labels else one.note.removeprefix("undefined: ")
+    kind = " ".join(filter(None, [one.interval if one.interval != "none" else "no interval", note]))
     worth = number(one.effective_labels, 0)
     return one.metric, value, bounds(one), number(one.half_width, 3), str(one.labels), worth, kind
 

@@ -6,6 +6,8 @@ Arrow is loaded only where there are frames: half of the time to start would go 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from altmas.tensors import detached
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -33,7 +35,8 @@ class LazyItems(Sequence[Any]):
 
 
 def items_of(given: Any) -> Sequence[Any] | None:
-    """A sequence that can be indexed by row: frames and series of pandas, polars or pyarrow become lazy items."""
+    """A sequence that can be indexed by row: frames and series become lazy items, tensors arrays."""
+    given = detached(given, "items")
     if given is None or isinstance(given, list | tuple | LazyItems):
         return given
     import narwhals as nw

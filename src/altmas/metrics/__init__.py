@@ -1,7 +1,7 @@
 """Metrics: how a name becomes one, its formula on the table of the pool, and how one label moves it."""
 
 from altmas.metrics.callables import from_callable
-from altmas.metrics.catalogue import known_names
+from altmas.metrics.catalogue import known_names, plain_name
 from altmas.metrics.differences import truth_values
 from altmas.metrics.formulas import kappa, margins
 from altmas.metrics.metric import Metric
@@ -18,6 +18,7 @@ __all__ = [
     "is_one",
     "kappa",
     "known_names",
+    "plain_name",
     "margins",
     "metric_set",
     "models_of",

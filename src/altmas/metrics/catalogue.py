@@ -77,7 +77,10 @@ SYNONYMS = {
     "matthews_corrcoef": "mcc",
     "cohen_kappa": "kappa",
 }
-"""Other names of a metric, among them scikit-learn's."""
+"""Other names of a metric, among them scikit-learn's. A metric keeps the name that it was asked by."""
+
+SYNONYM = re.compile(rf"\b({'|'.join(SYNONYMS)})(?=\[|@| -|$)")
+
 SETS = ("per_class", "paper")
 
 KNOWN = (*WHOLE, "weighted_kappa", *PER_CLASS, "fbeta", "confusion", *AREAS, *LOSSES, *SETS)
@@ -98,6 +101,11 @@ def known_names() -> list[str]:
     composed = ["recall[class,threshold]", "share[>=number]", "A - B", "gap[metric,slice]"]
     of_truth_alone = ["share[class]", "mean", "pass_rate"]
     return [*WHOLE, "weighted_kappa", *per_class, *special, *AREAS, *of_scores, *LOSSES, *of_truth_alone, *composed]
+
+
+def plain_name(name: str) -> str:
+    """A metric's name without synonyms: "sensitivity[cat]" and "recall[cat]" have the same."""
+    return SYNONYM.sub(lambda found: SYNONYMS[found[1]], name)
 
 
 def metrics_of_model(

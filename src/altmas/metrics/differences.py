@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from altmas.errors import MetricError
+from altmas.metrics.catalogue import plain_name
 from altmas.metrics.influence import ItemInfluence
 from altmas.metrics.metric import Metric, NotOfTable
 from altmas.metrics.weights import LabelWeights, Weights
@@ -76,7 +77,7 @@ def difference(first: Metric, second: Metric, wanted: str | None = None) -> Diff
             f"metric {wanted or name!r}: {first.name!r} is measured in {first.unit}, {second.name!r} in "
             f"{second.unit}; a difference needs two metrics in the same unit"
         )
-    if first.name == second.name:
+    if plain_name(first.name) == plain_name(second.name):
         raise MetricError(f"metric {wanted or name!r} is 0 whatever the labels are; name two different metrics")
     bounds = (first.bounds[0] - second.bounds[1], first.bounds[1] - second.bounds[0])
     return Difference(name, bounds=bounds, kind="difference", sides=(first, second))

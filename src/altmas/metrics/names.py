@@ -20,6 +20,7 @@ from altmas.metrics.catalogue import (
     metric_of_truth,
     metrics_of_model,
     not_understood,
+    plain_name,
 )
 from altmas.metrics.differences import MOST_GROUPS, difference, gap
 from altmas.metrics.formulas import cost
@@ -230,8 +231,8 @@ def _first_that_works(attempts: Sequence[Callable[[], list[Metric]]], wanted: st
 
 
 def _read(wanted: str, reading: Reading, pool: Pool, named: str | None = None) -> list[Metric]:
-    kind, arguments, tail = reading
-    kind = SYNONYMS.get(kind, kind)
+    asked, arguments, tail = reading
+    kind = SYNONYMS.get(asked, asked)
     if kind == "pass_rate" and arguments is None:
         kind, arguments = "share", "pass"
     if kind == "gap" and arguments is not None:
@@ -240,14 +241,20 @@ def _read(wanted: str, reading: Reading, pool: Pool, named: str | None = None) -
     if kind in OF_TRUTH:
         if named is not None:
             raise MetricError(f"metric {wanted!r} is about the truth and not about a model; leave out '{named}:'")
-        return [_on_slice(metric_of_truth(wanted, kind, arguments, pool), where)]
+        return [_on_slice(_as_asked(metric_of_truth(wanted, kind, arguments, pool), kind, asked), where)]
     if kind not in KNOWN:
         raise MetricError(not_understood(wanted, kind, arguments, pool))
     return [
-        _of_model(_on_slice(metric, where), model)
+        _of_model(_on_slice(_as_asked(metric, kind, asked), where), model)
         for model in _asked_models(wanted, named, pool)
         for metric in metrics_of_model(wanted, kind, arguments, where, pool, model)
     ]
+
+
+def _as_asked(metric: Metric, kind: str, asked: str) -> Metric:
+    """The metric under the name of its kind that was asked for: sensitivity[cat] stays that."""
+    own = kind in SYNONYMS.values() and asked in SYNONYMS and plain_name(asked) == kind
+    return replace(metric, name=asked + metric.name.removeprefix(kind)) if own else metric
 
 
 # ---------------------------------------------------------------- gaps

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from altmas.errors import PoolError
 from altmas.pool.naming import Name, refuse_masked, refuse_unwritable
 from altmas.suggest import listing, near
+from altmas.tensors import detached
 
 if TYPE_CHECKING:
     from altmas.pool.pool import Pool
@@ -83,8 +84,9 @@ def array_of(values: ArrayLike, what: str) -> NDArray[Any]:
     refuse_masked(values, what)
     if isinstance(values, np.memmap):
         return values
+    plain = detached(values, what)
     try:
-        return np.asarray(values)
+        return np.asarray(plain)
     except ValueError as cause:
         raise PoolError(f"{what} is not a matrix: its rows have different lengths") from cause
 
@@ -115,9 +117,10 @@ def scores_of(scores: ArrayLike, n: int, classes: tuple[Name, ...], what: str = 
         if single:
             raise PoolError(f"{what}, row {row}: {array[row, 1]:g} is no probability; expected a number from 0 to 1")
         shown = listing(array[row].tolist(), 5)
+        hint = " (of logits take the softmax of each row first)" if (array < 0).any() or (array > 1).any() else ""
         raise PoolError(
             f"{what}, row {row}: {shown} are not probabilities (they sum to {total[row]:.4g}); "
-            "expected non-negative numbers that sum to 1"
+            f"expected non-negative numbers that sum to 1{hint}"
         )
     array = np.maximum(array, 0.0)
     return np.asarray(array / array.sum(axis=1, keepdims=True))

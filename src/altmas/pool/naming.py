@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from altmas.errors import PoolError
+from altmas.tensors import detached, is_tensor
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -17,7 +18,9 @@ Name = str | int
 
 
 def plain(value: object) -> object:
-    """A numpy scalar as the Python value it holds."""
+    """A numpy scalar, or a tensor that holds one value, as that Python value."""
+    if is_tensor(value):
+        return detached(value, "the value")
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -66,9 +69,11 @@ def refuse_unwritable(listed: list[str], what: str) -> None:
 def names_of(values: ArrayLike, what: str) -> NDArray[Any]:
     """(n,) array of booleans, of int64, or of str objects; PoolError on anything missing or of another kind."""
     refuse_masked(values, what)
+    values = detached(values, what)
     array = np.asarray(values, object) if isinstance(values, list | tuple) else np.asarray(values)
     if array.ndim != 1:
-        raise PoolError(f"{what} has shape {array.shape}; expected one value per point")
+        hint = ", such as the argmax of each row of scores" if array.ndim == 2 and array.dtype.kind == "f" else ""
+        raise PoolError(f"{what} has shape {array.shape}; expected one value per point{hint}")
     if array.dtype.kind == "b" or (array.dtype.kind in "iu" and array.dtype != np.uint64):
         return array if array.dtype.kind == "b" else array.astype(np.int64)
     if array.dtype.kind == "U":

@@ -41,6 +41,7 @@ from altmas.pool.naming import (
     spellings,
 )
 from altmas.suggest import listing, near
+from altmas.tensors import detached
 
 __all__ = ["Model", "Name", "Pool"]
 
@@ -69,8 +70,8 @@ class Pool:
 
     def __init__(
         self,
-        features: ArrayLike | None,
-        predictions: ArrayLike | Mapping[str, ArrayLike] | None,
+        features: ArrayLike | None = None,
+        predictions: ArrayLike | Mapping[str, ArrayLike] | None = None,
         *,
         scores: ArrayLike | Mapping[str, ArrayLike | None] | None = None,
         classes: Sequence[Name] | None = None,
@@ -413,6 +414,7 @@ def _ids(ids: ArrayLike | None, n: int) -> Sequence[Name]:
 def _slices(slices: Mapping[str, ArrayLike], n: int) -> dict[str, NDArray[np.str_]]:
     found: dict[str, NDArray[np.str_]] = {}
     for name, values in slices.items():
+        values = detached(values, f"slice {name!r}")
         column = np.array(values, object) if np.ma.is_masked(values) else np.asarray(values)
         if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
             column[np.ma.getmaskarray(values)] = None

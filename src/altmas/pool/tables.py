@@ -140,7 +140,10 @@ def _classes_in(columns: Columns, name: str) -> NDArray[Any]:
     """(N,) classes in a column; PoolError on fractions, which a text file cannot tell from names."""
     values = columns.names(name)
     distinct = set(values.tolist()) if values.dtype.kind == "O" else set()
-    if len(distinct) > MOST_FRACTIONS and all(isinstance(one, str) and FRACTION.match(one) for one in distinct):
+    many = len(distinct) > MOST_FRACTIONS or (
+        len(distinct) > len(values) / 2 and any("." in str(one) for one in distinct)
+    )
+    if many and all(isinstance(one, str) and FRACTION.match(one) for one in distinct):
         example = next((one for one in values.tolist() if "." in one), values[0])
         raise PoolError(
             f"{columns.where}, column {name!r} holds {len(distinct):,} different numbers such as {example}; expected "

@@ -19,7 +19,7 @@ from altmas.guaranteed import offers_guarantee
 from altmas.methods import DEFAULT_METHOD, Method, check, check_installed, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.methods.protocol import DrawsInSequence
-from altmas.metrics import Metric, MetricLike, is_one, metric_set
+from altmas.metrics import Metric, MetricLike, is_one, metric_set, plain_name
 from altmas.pool import Pool
 from altmas.session.plan_json import canonical, method_from, method_json, metric_from, metric_json, metric_name
 from altmas.suggest import listing, near
@@ -118,7 +118,7 @@ class Plan:
         if names.issuperset((*self.targets, *self.thresholds)):
             return self
         targets, thresholds = (
-            {_with_model(name, names, pool): value for name, value in given.items()}
+            {_name_among(name, names, pool): value for name, value in given.items()}
             for given in (self.targets, self.thresholds)
         )
         return replace(self, targets=targets, thresholds=thresholds)
@@ -252,9 +252,12 @@ class PlannedTasks:
         return PlannedTasks(self.born, self.given.values(), trust=self.trust)
 
 
-def _with_model(name: str, names: set[str], pool: Pool) -> str:
-    """What a metric of the only model is called now that there are several."""
-    return name if name in names else f"{pool.models[0].name}: {name}"
+def _name_among(name: str, names: set[str], pool: Pool) -> str:
+    """What a metric of the plan is called on this pool: with its model where there are several, synonyms as asked."""
+    by_plain_name = {plain_name(one): one for one in names}
+    with_model = f"{pool.models[0].name}: {name}" if pool.models else name
+    candidates = (by_plain_name.get(plain_name(one)) for one in (name, with_model))
+    return next((one for one in candidates if one is not None), with_model)
 
 
 # ---------------------------------------------------------------- checks at the door
@@ -316,10 +319,12 @@ def _share(what: str, value: object, *, ends: bool) -> float:
 
 
 def _per_metric(what: str, given: Mapping[str, float], known: Mapping[str, Metric], pool: Pool) -> dict[str, float]:
-    """{metric: number}, names resolved ("sensitivity[cat]" is "recall[cat]") and found among the session's metrics."""
+    """{metric: number} under the names of the session's metrics ("sensitivity[cat]" finds "recall[cat]")."""
     found: dict[str, float] = {}
+    by_plain_name = {plain_name(one): one for one in known}
     for name, value in given.items():
-        meant = [name] if name in known else [metric.name for metric in metric_set([name], pool)]
+        asked = [name] if name in known else [metric.name for metric in metric_set([name], pool)]
+        meant = [by_plain_name.get(plain_name(one), one) for one in asked]
         if not known.keys() >= set(meant):
             raise PlanError(
                 f"{what} for {name!r}: it is not one of this session's metrics ({listing(known)}){near(name, known)}; "

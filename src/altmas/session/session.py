@@ -45,6 +45,7 @@ from altmas.session.stopping import Decision, Goal
 from altmas.session.store import Entry, Event, LabelStore
 from altmas.session.votes import LEASE_SECONDS, Undone, Votes
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
+from altmas.tensors import detached
 from altmas.version import __version__
 
 if TYPE_CHECKING:
@@ -452,7 +453,8 @@ class Session:
             state = self._journal.read()
             pool, settings = state.pool, state.settings
         rows, answers = aligned(pool, predictions, ids, whose=f"model {name!r}", outcome="nothing was recorded")
-        model = pool.new_model(name, answers, scores if rows is None or scores is None else np.asarray(scores)[rows])
+        scores = None if scores is None else np.asarray(detached(scores, f"scores of {name!r}"))
+        model = pool.new_model(name, answers, scores if rows is None or scores is None else scores[rows])
         larger = pool.with_models(*pool.models, model)
         plan, task = self._tasks.fresh().of(larger, settings)
         check(plan.method, larger, task.metrics)

@@ -1,0 +1,157 @@
+"""What the command line takes and says: options in its own words, several values where an option is repeated."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas import Pool, Session
+from altmas.cli.speech import spoken
+from altmas.errors import PoolError
+from cli_world import make_session, run, write_table
+
+SOURCES = Path(altmas.__file__).parent
+
+ARGUMENT = re.compile(r"\b[a-z_]+=(True|False|None|\.\.\.|\[|\{)|Session\.(open|create)|callable")
+"""An argument of a Python function, as sentences name it."""
+
+IN_PYTHON_ONLY = re.compile(
+    r"open the session in Python|load it without streaming=True|tune=True|seq=|kind='skip'|\('cost', matrix\)"
+)
+"""What can only be said of Python: a plan whose functions are not in the file, datasets, arguments of functions."""
+
+
+def sentences() -> list[str]:
+    """Every text that the package raises as an error which the command line may print; values as X."""
+    found = []
+    for path in SOURCES.rglob("*.py"):
+        if {"scenarios", "confidence", "cli"} & set(path.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+                text = _text(node.exc.args[0])
+                if text:
+                    found.append(text)
+    return found
+
+
+def _text(node: ast.AST) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join("X" if isinstance(one, ast.FormattedValue) else _text(one) for one in node.values)
+    return ""
+
+
+def test_no_sentence_of_the_command_line_names_an_argument_of_a_function():
+    found = sentences()
+    assert len(found) > 200
+    left = [said for said in map(spoken, found) if ARGUMENT.search(said) and not IN_PYTHON_ONLY.search(said)]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--double-share", "20"), "--double-share 20 is out of range"),
+        (("--confidence", "95"), "--confidence 95 is out of range"),
+        (("--budget", "0"), "--budget 0 is out of range"),
+        (("--guarantee", "--metric", "kappa"), "--guarantee: no guarantee is offered for 'kappa'"),
+        (("--target", "accuracy=5"), "--target 'accuracy': 5 is not a half-width"),
+        (("--threshold", "accuracy >= 90"), "--threshold 'accuracy': 90 is no value that it can take"),
+        (("--metric", "roc_auc[cat]"), "pass --scores COLUMN"),
+        (("--metric", "accuracy@scanner=A"), "name the column with --slice COLUMN"),
+    ],
+)
+def test_errors_name_the_option(given, said, tmp_path):
+    table, _ = write_table(tmp_path)
+    ran = run("init", tmp_path / "x.altmas", "--data", table, "--prediction", "vendor_label", *given)
+    assert ran.code == 2 and said in ran.err.replace("\n", " "), ran.err
+
+
+# ---------------------------------------------------------------- thresholds, names, zero labels
+
+
+@pytest.mark.parametrize(
+    "written", ["recall[cat] >= 0.9", "recall[cat]>=90%", "recall[cat] > 0.9", "recall[cat]=0.9", "recall[cat]=90%"]
+)
+def test_a_threshold_is_written_like_a_claim_or_as_name_and_number(written, tmp_path):
+    path, _ = make_session(tmp_path, "--metric", "recall[cat]", "--threshold", written)
+    with Session.open(path) as session:
+        assert session.plan.thresholds == {"recall[cat]": 0.9}
+
+
+def test_metrics_keep_the_name_they_were_asked_by(tmp_path):
+    asked = ("--metric", "sensitivity[cat]", "--metric", "PPV[dog]@scanner=A")
+    path, truth = make_session(
+        tmp_path, *asked, "--target", "recall[cat]=0.1", "--threshold", "precision[dog]@scanner=A>0.5"
+    )
+    with Session.open(path) as session:
+        session.tell({query.id: truth[str(query.id)] for query in session.ask(40)})
+        assert [one.metric for one in session.estimate()] == ["sensitivity[cat]", "ppv[dog]@scanner=A"]
+        assert session.plan.targets == {"sensitivity[cat]": 0.1}
+        assert session.plan.thresholds == {"ppv[dog]@scanner=A": 0.5}
+        same = session.estimate(metrics=["recall[cat]"])["recall[cat]"]
+        assert session.estimate()["sensitivity[cat]"].value == same.value
+    assert "sensitivity[cat]" in run("status", path).out
+
+
+def test_a_plan_stored_under_the_plain_name_finds_the_metric_that_was_asked_for(tmp_path):
+    path, _ = make_session(tmp_path, "--metric", "sensitivity[cat]")
+    with Session.open(path) as session:
+        plan = session.plan.from_json(session.plan.to_json() | {"targets": {"recall[cat]": 0.1}})
+        assert plan.on(session.pool).targets == {"sensitivity[cat]": 0.1}
+
+
+def test_before_the_first_label_there_is_a_dash(tmp_path):
+    path, _ = make_session(tmp_path, "--metric", "accuracy", "--metric", "recall[cat]")
+    for command in ("estimate", "status"):
+        rows = [line for line in run(command, path).out.splitlines() if line.startswith(("accuracy", "recall"))]
+        assert len(rows) == 2 and all(row.split()[1:3] == ["-", "-"] for row in rows)
+    with Session.open(path) as session:
+        assert "0.5" not in str(session.estimate()) and "undefined" not in str(session.estimate()[0]).split("-")[0]
+
+
+# ---------------------------------------------------------------- repeated options
+
+
+def test_an_option_that_takes_one_value_is_not_given_twice(tmp_path):
+    table, _ = write_table(tmp_path)
+    ran = run("init", tmp_path / "x", "--data", table, "--prediction", "v2", "--budget", 10, "--budget", 20)
+    assert ran.code == 2 and "--budget was given 2 times and takes one value" in ran.err
+    assert "20" in ran.err and not (tmp_path / "x").exists()
+    path, _ = make_session(tmp_path)
+    assert run("status", path, "--json", "--json").code == 0  # a switch says the same twice
+
+
+def test_estimates_by_several_slices(tmp_path):
+    path, truth = make_session(tmp_path, "--slice", "v2")
+    with Session.open(path) as session:
+        session.tell({query.id: truth[str(query.id)] for query in session.ask(40)})
+    found = json.loads(run("estimate", path, "--by", "scanner", "--by", "v2", "--json").out)["by"]
+    assert list(found) == ["scanner", "v2"] and found["scanner"]["points"] == {"A": 60, "B": 60}
+    assert "scanner: A 60 points" in run("estimate", path, "--by", "scanner", "--by", "v2").out
+
+
+# ---------------------------------------------------------------- pools
+
+
+def test_predictions_are_a_keyword():
+    assert len(Pool(predictions=["cat", "dog"])) == 2
+    assert len(Pool(np.zeros((2, 3)), ["cat", "dog"])) == 2
+    with pytest.raises(PoolError, match="a pool without predictions needs"):
+        Pool()
+
+
+@pytest.mark.parametrize("rows", [12, 200])
+def test_a_column_of_fractions_is_no_prediction(rows, tmp_path):
+    numbers = np.random.default_rng(0).random(rows).round(4)
+    (tmp_path / "t.csv").write_text("said\n" + "".join(f"{one}\n" for one in numbers))
+    ran = run("init", tmp_path / "s.altmas", "--data", tmp_path / "t.csv", "--prediction", "said")
+    assert ran.code == 2 and "expected classes" in ran.err and "--scores" in ran.err
+    with pytest.raises(PoolError, match="neither an integer, a string nor a boolean"):
+        Pool(predictions=numbers)

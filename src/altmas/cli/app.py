@@ -48,7 +48,8 @@ class OneValueEach(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The remaining arguments; a usage error names an option that was repeated."""
         given, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        single = [one for one in order if one.param_type_name == "option" and not (one.multiple or one.is_flag)]
+        options: list[Any] = [one for one in order if one.param_type_name == "option"]
+        single = [one for one in options if not (one.multiple or getattr(one, "is_flag", False))]
         twice = next((one for place, one in enumerate(single) if one in single[:place]), None)
         if twice is not None:
             with sentences():

@@ -34,10 +34,11 @@ def estimate(
 ) -> None:
     """Every metric with its interval. "worth": how many labels of a plain random sample would err as little."""
     with opt.opened(session) as one, show.working("estimating"):
-        parts = {name: one.estimate(name, metrics=metrics or None) for name in by or [None]}
+        wanted: list[str | None] = [*by] if by else [None]
+        parts = {name: one.estimate(name, metrics=metrics or None) for name in wanted}
         sizes = {name: Counter(one.pool.slices[name].tolist()) for name in by or ()}
     if json:
-        shown = [_plain(found, sizes.get(name)) for name, found in parts.items()]
+        shown = [_plain(found, sizes.get(name or "")) for name, found in parts.items()]
         show.as_json(shown[0] if len(shown) == 1 else {"by": dict(zip(sizes, shown, strict=True))})
         return
     for name, found in parts.items():

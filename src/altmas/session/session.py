@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from altmas.ranking import Ranking
     from altmas.report import Report
     from altmas.thresholds import ThresholdChoice
+    from altmas.web.serving import LabellingPage
 
 __all__ = ["LEASE_SECONDS", "Query", "Session", "Undone"]
 
@@ -727,9 +728,13 @@ class Session:
 
     # ------------------------------------------------------------ the loop
 
-    def label(self, **options: Any) -> None:
-        """Open the labelling page and answer it until interrupted; the options are those of `altmas.web.serve`."""
-        above("label")(self, **options)
+    def label(self, **options: Any) -> "LabellingPage | None":
+        """Open the labelling page and answer it until interrupted; the options are those of `altmas.web.serve`.
+
+        In a notebook, or with block=False, it is answered in the background, and what comes back links to it.
+        """
+        made: LabellingPage | None = above("label")(self, **options)
+        return made
 
     def run(self, oracle: Callable[[Query], object], progress: bool = True, *, batch: int = 10) -> Decision:
         """Ask the oracle until the stop rule fires; which one it was.

@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import TypeGuard
 
@@ -19,6 +21,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from altmas.errors import FileError, PlanError
+from altmas.progress import in_notebook
 from altmas.session import LEASE_SECONDS, Session
 from altmas.web.access import Access, allowed_host, is_loopback
 from altmas.web.access import root_path as root_path_of
@@ -41,6 +44,28 @@ class Addresses:
     here: str
 
 
+class LabellingPage:
+    """A page that is answered in the background, until `stop` or the end of the process."""
+
+    def __init__(self, server: uvicorn.Server, addresses: Addresses, run: Callable[[], None]) -> None:
+        self.server, self.addresses = server, addresses
+        self._thread = threading.Thread(target=run, name="altmas page", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer what is under way and end."""
+        self.server.should_exit = True
+        self._thread.join()
+
+    def __repr__(self) -> str:
+        state = "stop() ends it" if self._thread.is_alive() else "stopped"
+        return f"LabellingPage({self.addresses.label}; {state})"
+
+    def _repr_html_(self) -> str:
+        links = (("Open the labelling page", self.addresses.here), ("overview", self.addresses.overview))
+        return " · ".join(f'<a href="{escape(to)}" target="_blank">{text}</a>' for text, to in links)
+
+
 def serve(
     session: Session,
     *,
@@ -58,8 +83,11 @@ def serve(
     key: str | os.PathLike[str] | None = None,
     owner_key: str | None = None,
     lease: float = LEASE_SECONDS,
-) -> None:
+    block: bool | None = None,
+) -> LabellingPage | None:
     """Answer the labelling page until interrupted (Ctrl+C); its addresses are printed.
+
+    In a notebook, or with block=False, it is answered in the background: what comes back shows a link and has `stop`.
 
     host           where to listen: this machine alone, unless another address is given, which always has a token
     port           8377 or, if that is taken, any free one; a port that is asked for is used or refused
@@ -84,22 +112,41 @@ def serve(
     listening = _listen(host, port)
     addresses = _addresses(host, listening.getsockname()[1], access, secure=bool(tls))
     links = write_links(Path(people), access.people or {}, addresses.base) if _is_file(people) else None
+    with enough_files() as protocol:
+        server = uvicorn.Server(_config(app, protocol, tls))
+    blocking = not _in_event_loop() if block is None else block
+    _announce(addresses, access, session, links, blocking=blocking)
+    if open_browser and not in_notebook():
+        threading.Thread(target=_open_when_up, args=(server, addresses.here), daemon=True).start()
+    if not blocking:
+        return LabellingPage(server, addresses, partial(_answer, server, listening))
+    _answer(server, listening)
+    print(f"stopped; {len(session.history.labels)} labels are in {session.path or 'memory'}", flush=True)
+    return None
+
+
+def _in_event_loop() -> bool:
+    """Whether something else runs the event loop of this thread: a notebook, which a server must not block."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _answer(server: uvicorn.Server, listening: socket.socket) -> None:
+    """Answer until the server is told to end, or interrupted."""
     # A fit computes in Python, too; handing over more often keeps answers quick while it runs.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(0.001)
     try:
-        with enough_files() as protocol, asyncio.Runner(loop_factory=Loop) as runner:
-            server = uvicorn.Server(_config(app, protocol, tls))
-            _announce(addresses, access, session, links)
-            if open_browser:
-                threading.Thread(target=_open_when_up, args=(server, addresses.here), daemon=True).start()
+        with enough_files(), asyncio.Runner(loop_factory=Loop) as runner:
             runner.run(server.serve(sockets=[listening]))
     except KeyboardInterrupt:
         pass
     finally:
         sys.setswitchinterval(interval)
         listening.close()
-    print(f"stopped; {len(session.history.labels)} labels are in {session.path or 'memory'}", flush=True)
 
 
 def _is_file(people: PeopleLike | None) -> TypeGuard[str | os.PathLike[str]]:
@@ -205,7 +252,9 @@ def _addresses(host: str, port: int, access: Access, *, secure: bool = False) ->
     return Addresses(base, f"{base}/{query}", base + overview, here)
 
 
-def _announce(addresses: Addresses, access: Access, session: Session, links: Path | None) -> None:
+def _announce(
+    addresses: Addresses, access: Access, session: Session, links: Path | None, *, blocking: bool = True
+) -> None:
     if access.people is None:
         print(f"labelling page   {addresses.label}")
     print(f"owner's overview {addresses.overview}")
@@ -217,7 +266,8 @@ def _announce(addresses: Addresses, access: Access, session: Session, links: Pat
     else:
         print("Names are not authenticated: whoever opens the page labels under any name (--people gives links).")
     where = f"in {session.path}" if session.path is not None else "IN MEMORY ONLY"
-    print(f"Labels are kept {where} as soon as the page says so. Ctrl+C stops.", flush=True)
+    end = "Ctrl+C stops." if blocking else "stop() of what this returns ends it."
+    print(f"Labels are kept {where} as soon as the page says so. {end}", flush=True)
 
 
 def _open_when_up(server: uvicorn.Server, address: str) -> None:

@@ -33,7 +33,7 @@ def extend(
             budget=budget,
             metrics=metrics or (),
             targets=opt.numbers("--target", targets),
-            thresholds=opt.numbers("--threshold", thresholds),
+            thresholds=opt.thresholds_of(thresholds),
         )
     show.say(f"{session}: {change.words}; recorded at {show.counted(change.labels, 'label')}")
     show.hint(f"next: altmas label {session}")

@@ -515,7 +515,10 @@ def test_people_and_a_forecast_stand_in_the_status(tmp_path):
                 session.tell(query.id, truth[str(query.id)], name, 4.0)
     shown = run("status", path).out
     assert "ana: 12 labels, 0 skipped, 4 s each" in shown and "bo: 12 labels" in shown
-    assert "go on: accuracy is not within 0.05 yet; about " in shown and "more labels" in shown
+    assert "go on: accuracy is not within 0.05 yet\n" in shown
+    assert "ahead: " in shown and " chance to settle it" in shown
+    told = json.loads(run("status", path, "--json").out)["decision"]["forecast"]
+    assert told["labels"] == 24 and told["until"] > 24 and 0 <= told["chance"] <= 1
 
 
 @pytest.mark.paper

@@ -50,6 +50,7 @@ ORDER = (
     "methods.related",
     "methods",
     "guaranteed",
+    "forecast",
     "session",
     "compare",
     "alone",

@@ -4,7 +4,7 @@ import math
 
 from altmas.estimates import Estimate, Estimates
 from altmas.session.plan import Plan
-from altmas.session.stopping import Decision, Forecast, decide, settled
+from altmas.session.stopping import Decision, decide, settled
 from session_world import create, truth
 
 
@@ -12,34 +12,32 @@ def estimates(low: float, high: float) -> Estimates:
     return Estimates((Estimate("accuracy", (low + high) / 2, low, high, 0.95, 100),), "any")
 
 
-def decision(low: float, high: float, labels: int = 100, left: int = 1000, pace: float = math.nan, **plan) -> Decision:
+def decision(low: float, high: float, labels: int = 100, left: int = 1000, **plan) -> Decision:
     made: Plan = create(**plan).plan
-    return decide(made, labels, labels, left, pace, lambda: estimates(low, high))
+    return decide(made, labels, labels, left, lambda: estimates(low, high))
 
 
 def test_the_budget_comes_first_and_needs_no_estimate():
-    found = decide(create(budget=10).plan, 10, 10, 50, 1.0, lambda: 1 / 0)
+    found = decide(create(budget=10).plan, 10, 10, 50, lambda: 1 / 0)
     assert found.stop and found.reason == "the budget of 10 labels is spent"
 
 
 def test_without_targets_only_budget_and_pool_count():
-    assert not decide(create().plan, 10, 10, 50, 1.0, lambda: 1 / 0).stop
-    assert decide(create().plan, 60, 60, 0, 1.0, lambda: 1 / 0).stop
+    assert not decide(create().plan, 10, 10, 50, lambda: 1 / 0).stop
+    assert decide(create().plan, 60, 60, 0, lambda: 1 / 0).stop
 
 
 def test_a_target_is_reached_when_the_interval_is_narrow_enough():
     assert decision(0.7, 0.8, targets={"accuracy": 0.05 + 1e-12}).stop
-    found = decision(0.75, 1.0, targets={"accuracy": 0.0625}, pace=30)  # twice too wide: four times the labels
+    found = decision(0.75, 1.0, targets={"accuracy": 0.0625})
     assert not found.stop and found.reason == "accuracy is not within 0.0625 yet"
-    assert found.forecast == Forecast(300, 150.0) and str(found.forecast) == "about 300 more labels, about 150 minutes"
-    assert str(decision(0.75, 1.0, targets={"accuracy": 0.0625}).forecast) == "about 300 more labels"
 
 
 def test_nothing_is_reached_or_decided_by_fewer_than_twenty_drawn_labels():
     plan = create(targets={"accuracy": 0.5}, thresholds={"accuracy": 0.1}).plan
-    early = decide(plan, 60, 19, 50, 1.0, lambda: 1 / 0)
+    early = decide(plan, 60, 19, 50, lambda: 1 / 0)
     assert not early.stop and early.reason == "19 drawn labels: nothing is decided with fewer than 20"
-    assert decide(plan, 60, 20, 50, 1.0, lambda: estimates(0.7, 0.8)).stop
+    assert decide(plan, 60, 20, 50, lambda: estimates(0.7, 0.8)).stop
 
 
 def several(*bounds: tuple[str, float, float]) -> Estimates:
@@ -47,16 +45,13 @@ def several(*bounds: tuple[str, float, float]) -> Estimates:
 
 
 def test_every_target_has_to_be_reached():
-    """One of two is narrow enough: not yet, and the sentence names the other; the widest makes the forecast."""
+    """One of two is narrow enough: not yet, and the sentence names the other."""
     plan = create(metrics=["accuracy", "error", "kappa"], targets={"accuracy": 0.05, "error": 0.05, "kappa": 0.1}).plan
-    found = decide(
-        plan, 100, 100, 5000, math.nan, lambda: several(("accuracy", 0.8, 0.88), ("error", 0, 0.2), ("kappa", 0, 0.5))
-    )
+    found = decide(plan, 100, 100, 5000, lambda: several(("accuracy", 0.8, 0.88), ("error", 0, 0.2), ("kappa", 0, 0.5)))
     assert not found.stop
     assert found.reason == "error is not within 0.05 yet; kappa is not within 0.1 yet"
-    assert found.forecast is not None and found.forecast.labels == 525  # (0.25 / 0.1)^2 - 1 times 100
     narrow = several(("accuracy", 0.8, 0.88), ("error", 0.1, 0.18), ("kappa", 0.5, 0.6))
-    assert decide(plan, 100, 100, 5000, math.nan, lambda: narrow).reason == "every target is reached"
+    assert decide(plan, 100, 100, 5000, lambda: narrow).reason == "every target is reached"
 
 
 def test_a_half_width_of_exactly_the_target_reaches_it():
@@ -67,10 +62,10 @@ def test_a_half_width_of_exactly_the_target_reaches_it():
 def test_every_threshold_has_to_be_decided():
     plan = create(metrics=["accuracy", "error"], thresholds={"accuracy": 0.7, "error": 0.2}).plan
     one = several(("accuracy", 0.75, 0.85), ("error", 0.15, 0.25))
-    found = decide(plan, 100, 100, 500, math.nan, lambda: one)
-    assert not found.stop and found.reason == "error is not clear of 0.2 yet" and found.forecast is None
+    found = decide(plan, 100, 100, 500, lambda: one)
+    assert not found.stop and found.reason == "error is not clear of 0.2 yet"
     both = several(("accuracy", 0.75, 0.85), ("error", 0.15, 0.19))
-    assert decide(plan, 100, 100, 500, math.nan, lambda: both).stop
+    assert decide(plan, 100, 100, 500, lambda: both).stop
 
 
 def test_a_threshold_at_the_end_of_the_interval_is_decided_from_above_only():
@@ -86,28 +81,28 @@ def test_a_proof_decides_a_threshold_instead_of_the_interval():
         return lambda name, threshold: asked.append((name, threshold)) or answer
 
     clear, unclear = (lambda: estimates(0.91, 0.95)), (lambda: estimates(0.85, 0.95))
-    assert not decide(plan, 100, 100, 500, math.nan, clear, proof(False)).stop
-    assert decide(plan, 100, 100, 500, math.nan, unclear, proof(True)).stop
-    assert decide(plan, 100, 100, 500, math.nan, clear, proof(None)).stop
+    assert not decide(plan, 100, 100, 500, clear, proof(False)).stop
+    assert decide(plan, 100, 100, 500, unclear, proof(True)).stop
+    assert decide(plan, 100, 100, 500, clear, proof(None)).stop
     assert asked == [("accuracy", 0.9)] * 3
 
 
-def test_one_undefined_width_leaves_no_forecast():
+def test_one_undefined_width_reaches_no_target():
     plan = create(metrics=["accuracy", "kappa"], targets={"accuracy": 0.01, "kappa": 0.1}).plan
-    found = decide(plan, 100, 100, 500, 2.0, lambda: several(("accuracy", 0.5, 0.9), ("kappa", math.nan, math.nan)))
-    assert not found.stop and found.forecast is None
+    found = decide(plan, 100, 100, 500, lambda: several(("accuracy", 0.5, 0.9), ("kappa", math.nan, math.nan)))
+    assert not found.stop
 
 
 def test_the_budget_and_the_pool_end_a_session_at_their_very_number():
     plan = create(budget=10).plan
-    assert not decide(plan, 9, 9, 50, 1.0, lambda: 1 / 0).stop
-    assert not decide(plan, 9, 9, 1, 1.0, lambda: 1 / 0).stop
-    assert decide(plan, 9, 9, 0, 1.0, lambda: 1 / 0).reason == "every point of the pool is labelled or skipped"
+    assert not decide(plan, 9, 9, 50, lambda: 1 / 0).stop
+    assert not decide(plan, 9, 9, 1, lambda: 1 / 0).stop
+    assert decide(plan, 9, 9, 0, lambda: 1 / 0).reason == "every point of the pool is labelled or skipped"
 
 
-def test_an_undefined_interval_reaches_nothing_and_forecasts_nothing():
+def test_an_undefined_interval_reaches_nothing():
     found = decision(math.nan, math.nan, targets={"accuracy": 0.05})
-    assert not found.stop and found.forecast is None
+    assert not found.stop
 
 
 def test_a_threshold_is_decided_when_the_interval_lies_on_one_side():
@@ -121,10 +116,6 @@ def test_either_rule_is_enough():
     both = {"targets": {"accuracy": 0.05}, "thresholds": {"accuracy": 0.9}}
     assert decision(0.91, 0.99 + 0.1, **both).stop and decision(0.86, 0.95, **both).stop
     assert not decision(0.5, 0.99, **both)
-
-
-def test_the_forecast_never_exceeds_what_is_left():
-    assert decision(0.0, 1.0, left=7, targets={"accuracy": 0.01}).forecast.labels == 7
 
 
 def test_the_session_asks_the_rule():

@@ -4,6 +4,7 @@ from altmas import errors, methods
 from altmas.above import register
 from altmas.errors import AltmasError
 from altmas.estimates import Estimate, Estimates
+from altmas.forecast import Forecast
 from altmas.metrics import Metric
 from altmas.pool import Model, Pool, read_evaluation
 from altmas.scenarios.predict_performance import predict_performance
@@ -12,7 +13,7 @@ from altmas.session import Query, Session
 from altmas.session.answers import Answer
 from altmas.session.plan import Plan
 from altmas.session.snapshot import Snapshot, Status
-from altmas.session.stopping import Decision, Forecast
+from altmas.session.stopping import Decision
 from altmas.simulate import Simulation, simulate
 from altmas.tuning import Tuning, tune
 from altmas.version import __version__

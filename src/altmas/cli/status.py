@@ -11,13 +11,12 @@ from altmas.session.snapshot import Status
 
 @command("status", READ, "altmas status xray.altmas", "altmas status xray.altmas --json")
 def status(session: opt.SessionFile, json: opt.Json = False) -> None:
-    """How far the session is: labels, pace, people, estimates, and about how many labels are missing."""
+    """How far the session is: labels, pace, people, estimates, and what further labels are likely to bring."""
     with opt.opened(session) as one, show.working("estimating"):
         now = one.status()
-        found, decision = one.estimate(), one.should_stop()
-    forecast = decision.forecast
+        found, decision, forecast = one.estimate(), one.should_stop(), one.forecast()
     if json:
-        ahead = None if forecast is None else {"labels": forecast.labels, "minutes": forecast.minutes}
+        ahead = None if forecast is None else forecast.to_dict()
         told = {"stop": decision.stop, "reason": decision.reason, "forecast": ahead}
         show.as_json({**now.to_dict(), "decision": told, "estimates": found.to_dict()["estimates"]})
         return
@@ -26,8 +25,9 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
         pace = "" if math.isnan(person.seconds_per_label) else f", {person.seconds_per_label:.0f} s each"
         show.say(f"  {person.name or '(unnamed)'}: {person.labels} labels, {person.skips} skipped{pace}")
     show.estimates(found)
-    more = f"; {forecast}" if forecast is not None and forecast.labels else ""
-    show.say(f"{'stop' if decision.stop else 'go on'}: {decision.reason}{more}")
+    show.say(f"{'stop' if decision.stop else 'go on'}: {decision.reason}")
+    if forecast is not None and forecast.bands:
+        show.say(f"ahead: {forecast}")
 
 
 def _progress(now: "Status") -> str:

@@ -91,3 +91,27 @@ class DrawsInSequence(Protocol):
 
     def sequences(self, task: Task, history: History) -> list[SequenceOfDraws]:
         """The answered draws; sizes and belief of each sequence were fixed before its first draw."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """A method as it would go on if it learned nothing more, to be run in imagined worlds.
+
+    method  draws and estimates as the original does, with its present belief and sizes: nothing is fitted
+    belief  what it thinks of labels that nobody told
+    right   share of the pool on which the belief's answers are right, as estimated;  worth  how many random labels that
+            estimate is worth
+    """
+
+    method: Method
+    belief: Belief
+    right: float
+    worth: float
+
+
+@runtime_checkable
+class Rehearses(Protocol):
+    """A method whose further course can be imagined cheaply: forecasts rest on it."""
+
+    def rehearse(self, task: Task, history: History) -> Rehearsal | None:
+        """The method with its present belief held; None while no drawn label has been told."""

@@ -6,17 +6,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.belief import Belief
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import uniform_draws
 from altmas.methods.gaps import gap_of
-from altmas.methods.protocol import Method, SequenceOfDraws, Traits
+from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.methods.random_items import estimate_of_items
 from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import Metric, table_of
 from altmas.task import Task
 
 PROPOSE = "tradition: draws"
+CLASS_STRENGTH = 4.0
+"""Labels by which what is believed of one predicted class is drawn to what is seen of all."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,24 @@ class Tradition(Method):
             if len(gaps):
                 break
         return found
+
+    def rehearse(self, task: Task, history: History) -> Rehearsal | None:
+        """The method itself, and a belief from the labels of each predicted class, with the model's scores if any."""
+        if history.drawn_labels == 0:
+            return None
+        pool, told = task.pool, history.labelled
+        right = history.codes == pool.anchor[told]
+        share = (float(right.sum()) + 1) / (len(told) + 2)
+        classes = len(pool.classes)
+        counts = np.bincount(pool.anchor[told], minlength=classes)
+        rates = (np.bincount(pool.anchor[told], right, classes) + CLASS_STRENGTH * share) / (counts + CLASS_STRENGTH)
+        agree = rates[pool.anchor] if pool.scores is None else pool.scores[np.arange(len(pool)), pool.anchor]
+        errors = table_of(pool.anchor[told], history.codes, classes)
+        np.fill_diagonal(errors, 0.0)
+        rivals = errors + (1 - np.eye(classes)) * CLASS_STRENGTH / max(classes - 1, 1)
+        rivals /= rivals.sum(1, keepdims=True)
+        worth = len(told) / max(1 - len(told) / len(pool), 1 / len(pool))  # of a sample without replacement
+        return Rehearsal(self, Belief(pool.anchor, agree, rivals, pool.anchor, {}), share, worth)
 
     def _one(self, task: Task, history: History, metric: Metric) -> Estimate:
         if metric.contrasts:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from altmas.above import above
 from altmas.errors import AltmasError, NotASession, PlanError, PoolError, SessionError, StoreFailure
 from altmas.estimates import Estimates
+from altmas.forecast import Forecast
 from altmas.history import History
 from altmas.memo import ArrayFile
 from altmas.methods import DEFAULT_METHOD, Method, check
@@ -97,6 +98,7 @@ class Session:
         self._queue = ReadyQueue(self._journal, self._tasks)
         self._votes = Votes(self._journal, self._queue, plan, pool)
         self._estimates: dict[Any, Estimates] = {}
+        self._forecast: tuple[Any, Forecast | None] | None = None
 
     # ------------------------------------------------------------ made, opened, closed
 
@@ -559,7 +561,23 @@ class Session:
 
     def should_stop(self) -> Decision:
         """Whether the budget is spent, the pool is exhausted or every target is reached; and what is missing."""
-        return self.now().decision(self.estimate)
+        now = self.now()
+        return replace(now.decision(self.estimate), ahead=lambda: self._forecast_at(now, None))
+
+    def forecast(self, until: int | None = None) -> Forecast | None:
+        """Widths, and the chance to reach every target or decide every threshold, up to the budget or `until` labels.
+
+        The session goes on in worlds imagined from what the method believes now, and that belief stays as it is. None
+        below 20 drawn labels, or for a method that cannot tell.
+        """
+        return self._forecast_at(self.now(), until)
+
+    def _forecast_at(self, now: Snapshot, until: int | None) -> Forecast | None:
+        """The forecast of a moment, kept for the last one asked for."""
+        key = (now.history.key, until, len(now.task.pool.models), now.plan.budget)
+        if self._forecast is None or self._forecast[0] != key:
+            self._forecast = key, now.forecast(until)
+        return self._forecast[1]
 
     def goals(self) -> tuple[Goal, ...]:
         """Every target and threshold of the plan, and whether it is reached now."""

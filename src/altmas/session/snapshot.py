@@ -11,6 +11,7 @@ import numpy as np
 
 from altmas.errors import MetricError
 from altmas.estimates import Estimate, Estimates
+from altmas.forecast import Forecast, forecast
 from altmas.frames import plain
 from altmas.guaranteed import guaranteed_decision, with_guarantee
 from altmas.history import History
@@ -108,7 +109,14 @@ class Snapshot:
         left = history.n_points - len(history.labels) - len(history.skipped)
         labels, drawn = len(history.labels), history.drawn_labels
         told = estimates or self.estimate
-        return decide(self.plan, labels, drawn, left, self.seconds_per_label, told, self._proven)
+        return replace(decide(self.plan, labels, drawn, left, told, self._proven), ahead=self.forecast)
+
+    def forecast(self, until: int | None = None) -> Forecast | None:
+        """What further labels were likely to bring at that moment, up to the budget or `until` labels."""
+        plan = self.plan
+        goals = {"targets": plan.targets, "thresholds": plan.thresholds}
+        pace = self.seconds_per_label
+        return forecast(plan.method, self.task, self.history, **goals, until=until, seconds_per_label=pace)
 
     def goals(self, estimates: Callable[[], Estimates] | None = None) -> tuple[Goal, ...]:
         """Every target and threshold of the plan, and whether it was reached at that moment."""

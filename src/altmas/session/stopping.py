@@ -1,23 +1,12 @@
-"""When a session may stop, and how many more labels it is likely to need."""
+"""When a session may stop, and what is missing."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from altmas.estimates import LEAST_DRAWN, Estimate, Estimates
+from altmas.forecast import Forecast
 from altmas.session.plan import Plan
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """How many more labels every target is likely to need, and the minutes at the present pace (nan if unknown)."""
-
-    labels: int
-    minutes: float = math.nan
-
-    def __str__(self) -> str:
-        pace = "" if math.isnan(self.minutes) else f", about {max(1, round(self.minutes))} minutes"
-        return f"about {self.labels} more labels{pace}"
 
 
 @dataclass(frozen=True)
@@ -43,14 +32,19 @@ class Goal:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether to stop, which rule says so (or what is still missing), and the forecast if there is a target."""
+    """Whether to stop, and which rule says so (or what is still missing). ahead  makes the forecast when it is read."""
 
     stop: bool
     reason: str
-    forecast: Forecast | None = None
+    ahead: Callable[[], Forecast | None] = field(default=lambda: None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.stop
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What further labels are likely to bring; None with too few labels, or a method that cannot tell."""
+        return self.ahead()
 
 
 def decide(
@@ -58,7 +52,6 @@ def decide(
     labels: int,
     drawn: int,
     left: int,
-    seconds_per_label: float,
     estimates: Callable[[], Estimates],
     proven: Callable[[str, float], bool | None] = lambda name, threshold: None,
 ) -> Decision:
@@ -87,8 +80,7 @@ def decide(
         return Decision(True, "every threshold is decided")
     missing = [f"{goal.metric} is not within {goal.wanted:g} yet" for goal in targets if not goal.reached]
     missing += [f"{goal.metric} is not clear of {goal.wanted:g} yet" for goal in thresholds if not goal.reached]
-    ratios = [goal.have / goal.wanted for goal in targets]
-    return Decision(False, "; ".join(missing), _forecast(ratios, labels, left, seconds_per_label))
+    return Decision(False, "; ".join(missing))
 
 
 def goals(
@@ -110,12 +102,3 @@ def goals(
 def settled(estimate: Estimate, threshold: float) -> bool:
     """Whether the interval lies wholly on one side of the threshold."""
     return estimate.low >= threshold or estimate.high < threshold
-
-
-def _forecast(ratios: list[float], labels: int, left: int, seconds_per_label: float) -> Forecast | None:
-    """Widths shrink like 1 / sqrt(labels): labels * ratio^2 are needed for the widest."""
-    defined = [ratio for ratio in ratios if math.isfinite(ratio)]
-    if not defined or len(defined) < len(ratios):
-        return None
-    more = min(left, math.ceil(labels * max(defined) ** 2) - labels)
-    return Forecast(more, more * seconds_per_label / 60)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 import numpy as np
@@ -38,7 +38,7 @@ from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage, begin, stages_of
 from altmas.methods.assured.views import describe
 from altmas.methods.gaps import gap_of
-from altmas.methods.protocol import Method, SequenceOfDraws, Traits
+from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, SumOfItems
 from altmas.pool import Pool
@@ -127,6 +127,20 @@ class Assured(Method):
             found.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used))
             exposure = exposure + stage.exposure
         return found
+
+    @products_on_one_thread()
+    def rehearse(self, task: Task, history: History) -> Rehearsal | None:
+        """The method with its present belief, and the sizes that its next stage would have, for all stages to come."""
+        stages = stages_of(history)
+        samples = self._samples(task, history, stages)
+        if not samples:
+            return None
+        sizes, gain = self._sizes(task, history, stages)
+        options = {option.name: getattr(self, option.name) for option in fields(self)}
+        fitted = {_train(one).tobytes(): one.belief for one in samples}
+        estimator = _Estimators(samples, task, history)(None)
+        held = _Held(**options, fitted=fitted, held=estimator.belief, sizes=sizes, gain=gain)
+        return Rehearsal(held, estimator.belief, *_right(estimator))
 
     # ------------------------------------------------------------ where to draw
 
@@ -300,6 +314,45 @@ class Assured(Method):
             return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also)
 
         return task.pool.memo.get("belief of assured", key, fit, keep=REMEMBERED)
+
+
+@dataclass(frozen=True)
+class _Held(Assured):
+    """Assured that fits nothing more: beliefs of stages that are over stay, all others are the one held."""
+
+    fitted: dict[bytes, Belief] = field(default_factory=dict)
+    held: Belief | None = None
+    sizes: Array = field(default_factory=lambda: np.zeros(0))
+    gain: float = 1.0
+
+    def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
+        belief = self.fitted.get(train.tobytes(), self.held)
+        assert belief is not None
+        return belief
+
+    def _sizes(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
+        return self.sizes, self.gain
+
+
+def _train(sample: StageSample) -> Array:
+    """Rows of the labels that the belief of a stage was fitted on."""
+    return np.concatenate([np.flatnonzero(sample.before), sample.rows])
+
+
+def _right(estimator: Difference) -> tuple[float, float]:
+    """(share of the points whose label is the belief's answer, how many random labels that estimate is worth)."""
+    known, points = estimator.known, len(estimator.known)
+    total, variance = 0.0, 0.0
+    for part in estimator.parts:
+        belief = part.belief
+        residuals = (known[part.rows] == belief.predictions[part.rows]) - belief.agree[part.rows]
+        told = float((known[part.labelled] == belief.predictions[part.labelled]).sum())
+        corrected = float((part.expansion * residuals).sum())
+        total += part.share * (told + float(belief.agree[part.rest].sum()) + corrected)
+        variance += float(part.squares(residuals).sum()) / points**2
+    right = min(max(total / points, 0.0), 1.0)
+    worth = right * (1 - right) / variance if variance > 0 else math.inf
+    return right, float(np.clip(worth, estimator.drawn / 4, RECIPE.largest_gain * estimator.drawn))
 
 
 class _Estimators:

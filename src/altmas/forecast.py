@@ -1,0 +1,338 @@
+"""How wide intervals are likely to be with more labels, and how likely a session is to settle its question.
+
+The session goes on in imagined worlds. In each of them the truth of the points without a label is drawn from what the
+method believes at present, with the odds of being right shifted together, so that their share is a draw from what the
+labels say of it, and shifted for each predicted class by as much as the labels leave open. The method then draws, is
+told and estimates as it would; its belief stays as it is, so nothing is fitted and what it might still learn is not
+counted on.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from altmas.belief import Belief
+from altmas.compute import products_on_one_thread
+from altmas.estimates import LEAST_DRAWN, Estimates
+from altmas.frames import plain
+from altmas.guaranteed import guaranteed_decision, with_guarantee
+from altmas.history import History
+from altmas.intervals import student_quantile
+from altmas.methods.protocol import Method, Rehearsal, Rehearses
+from altmas.metrics import Metric
+from altmas.task import Task
+from altmas.types import Array
+
+STEPS = 3
+"""Numbers of labels at which widths are forecast, evenly on a logarithmic scale."""
+WORK = 24
+"""Worlds times metrics; more worlds than MOST or fewer than LEAST are never run."""
+MOST_WORLDS, LEAST_WORLDS = 16, 12
+METRICS = 4
+"""Metrics whose widths are forecast beside those with a target or a threshold."""
+BAND = 0.8
+"""Probability with which a width lies within its band."""
+HOPELESS = 0.7
+"""No proof is looked for where a threshold lies within this share of the half-width around the value."""
+SHIFT_POINTS = 4096
+"""Points of which a mean chance is taken."""
+CLASS_SPREAD = 0.5
+"""Standard deviation of the log odds of predicted classes around their mean, before labels."""
+
+
+@dataclass(frozen=True)
+class WidthBand:
+    """Half the width that the interval of a metric will probably have at so many labels.
+
+    median;  low, high  between which it lies with probability 0.8
+    """
+
+    metric: str
+    labels: int
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What further labels are likely to bring.
+
+    labels   told so far;  until  the number of labels up to which was looked: the budget, if it is not spent
+    bands    widths of each metric at several numbers of labels
+    chance   of every target reached, or every threshold decided, by then; nan if there are none
+    more     further labels after which that is as likely as not; nan where it is less likely than not by then
+    minutes  what these labels take at the present pace; nan if unknown
+    """
+
+    labels: int
+    until: int
+    bands: tuple[WidthBand, ...] = ()
+    chance: float = math.nan
+    more: float = math.nan
+    minutes: float = math.nan
+
+    def __str__(self) -> str:
+        if math.isnan(self.chance):
+            return "; ".join(f"{band.metric} probably within {band.median:.3f}" for band in self.at(self.until))
+        return f"{chance_in_words(self.chance)} chance to settle it with {self.until:,} labels{self._expected()}"
+
+    def _expected(self) -> str:
+        if math.isnan(self.more):
+            return ""
+        pace = "" if math.isnan(self.minutes) else f", about {max(1, round(self.minutes))} minutes"
+        return f", as likely as not within about {math.ceil(self.more):,} more{pace}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON (unknown numbers are None)."""
+        return {name: plain(value) for name, value in asdict(self).items()}
+
+    def at(self, labels: int) -> tuple[WidthBand, ...]:
+        """The bands of all metrics at one of the numbers of labels."""
+        return tuple(band for band in self.bands if band.labels == labels)
+
+    def of(self, metric: str) -> tuple[WidthBand, ...]:
+        """The bands of one metric, by number of labels."""
+        return tuple(band for band in self.bands if band.metric == metric)
+
+
+def chance_in_words(chance: float) -> str:
+    """A probability from a few dozen worlds, with no more digits than it deserves."""
+    if chance < 0.05:
+        return "under 5 %"
+    return "over 95 %" if chance > 0.95 else f"about {5 * round(20 * chance)} %"
+
+
+@products_on_one_thread()
+def forecast(
+    method: Method,
+    task: Task,
+    history: History,
+    *,
+    targets: Mapping[str, float],
+    thresholds: Mapping[str, float],
+    until: int | None = None,
+    seconds_per_label: float = math.nan,
+) -> Forecast | None:
+    """What further labels are likely to bring; None with too few labels, nothing left, or a method that cannot tell.
+
+    until  number of labels up to which is looked; by default the budget, or twice the labels once that is spent
+    """
+    labels = len(history.labels)
+    end = _end(task, history, until)
+    if history.drawn_labels < LEAST_DRAWN or end <= labels or not isinstance(method, Rehearses):
+        return None
+    rehearsal = method.rehearse(task, history)
+    if rehearsal is None:
+        return None
+    task = replace(task, metrics=_chosen(task, {*targets, *thresholds}))
+    steps = _steps(labels, end)
+    runs = [
+        _run(rehearsal, task, history, steps, targets, thresholds, world)
+        for world in range(int(np.clip(WORK // max(len(task.metrics), 1), LEAST_WORLDS, MOST_WORLDS)))
+    ]
+    bands = tuple(_bands(task, steps, np.array([run.widths for run in runs])))
+    if not targets and not thresholds:
+        return Forecast(labels, end, bands)
+    ends = [run.settled for run in runs]
+    more = _median_more(labels, steps, ends)
+    chance = (sum(map(math.isfinite, ends)) + 0.5) / (len(ends) + 1)
+    return Forecast(labels, end, bands, chance, more, more * seconds_per_label / 60)
+
+
+def _end(task: Task, history: History, until: int | None) -> int:
+    """The number of labels up to which is looked."""
+    labels = len(history.labels)
+    reachable = history.n_points - len(history.skipped)
+    budget = task.budget if task.budget is not None and task.budget > labels else 2 * labels
+    return min(reachable, budget if until is None else until)
+
+
+def _steps(labels: int, end: int) -> list[int]:
+    """Numbers of labels between now and the end."""
+    places = np.geomspace(labels, end, STEPS + 1)[1:]
+    return sorted({max(labels + 1, round(place)) for place in places.tolist()})
+
+
+def _chosen(task: Task, goals: set[str]) -> tuple[Metric, ...]:
+    """Metrics with a goal, and the first of the others."""
+    others = [metric.name for metric in task.metrics if metric.name not in goals][: max(METRICS - len(goals), 0)]
+    return tuple(metric for metric in task.metrics if metric.name in goals or metric.name in others)
+
+
+# ---------------------------------------------------------------- one world
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One world: widths (steps, metrics), and the number of labels at which the goals were first met, or infinity."""
+
+    widths: list[list[float]]
+    settled: float
+
+
+def _run(
+    rehearsal: Rehearsal,
+    task: Task,
+    history: History,
+    steps: Sequence[int],
+    targets: Mapping[str, float],
+    thresholds: Mapping[str, float],
+    world: int,
+) -> _Run:
+    rng = np.random.default_rng([task.seed, world, len(history.labels)])
+    method, task = rehearsal.method, replace(task, seed=int(rng.integers(2**31)))
+    truth = ImaginedTruth.of(rehearsal, history, rng)
+    path = [
+        _Look(method, task, reached, _estimated(method, task, reached))
+        for reached in _path(method, task, history, steps, truth)
+    ]
+    widths = [[estimate.half_width for estimate in look.estimates] for look in path]
+    return _Run(widths, _first_settled(path, steps, targets, thresholds))
+
+
+def _path(
+    method: Method, task: Task, history: History, steps: Sequence[int], truth: "ImaginedTruth"
+) -> Iterator[History]:
+    """The log with so many labels, for each step; points that wait for a label already are labelled first."""
+    waiting = history.outstanding[: steps[-1] - len(history.labels)]
+    history = replace(history, labels={**history.labels, **truth.at(waiting)})
+    for labels in steps:
+        while len(history.labels) < labels and history.open.any():
+            known = len(history.labels)
+            drawn = method.propose(task, history, min(max(known // 5, 5), labels - known))
+            told = {**history.labels, **truth.at(drawn.indices)}
+            history = replace(history, batches=(*history.batches, drawn), labels=told)
+        yield history
+
+
+def _estimated(method: Method, task: Task, history: History) -> Estimates:
+    estimates = method.estimate(task, history)
+    return with_guarantee(method, task, history, estimates) if task.guarantee else estimates
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What is known at one number of labels of one world."""
+
+    method: Method
+    task: Task
+    history: History
+    estimates: Estimates
+
+    def decided(self, name: str, threshold: float) -> bool:
+        """Whether it is settled on which side of the threshold a metric lies: by a proof where there is one."""
+        estimate = self.estimates[name]
+        clear = estimate.low >= threshold or estimate.high < threshold
+        near = abs(estimate.value - threshold) < HOPELESS * estimate.half_width
+        if near or math.isnan(estimate.low):
+            return False
+        (metric,) = (metric for metric in self.task.metrics if metric.name == name)
+        proof = guaranteed_decision(self.method, self.task, self.history, metric, threshold)
+        return clear if proof is None else proof.answer != "undecided"
+
+    def settled(self, targets: Mapping[str, float], thresholds: Mapping[str, float]) -> bool:
+        """Whether every target is reached, or every threshold decided."""
+        reached = all(self.estimates[name].half_width <= wanted for name, wanted in targets.items())
+        if targets and reached:
+            return True
+        return bool(thresholds) and all(self.decided(name, value) for name, value in thresholds.items())
+
+
+def _first_settled(
+    path: Sequence[_Look], steps: Sequence[int], targets: Mapping[str, float], thresholds: Mapping[str, float]
+) -> float:
+    """The number of labels at which the goals are met; infinity if they are not at the last step."""
+    if not path[-1].settled(targets, thresholds):
+        return math.inf
+    earlier = zip(steps[:-1], path[:-1], strict=True)
+    return float(next((labels for labels, look in earlier if look.settled(targets, thresholds)), steps[-1]))
+
+
+# ---------------------------------------------------------------- imagined truth
+
+
+@dataclass(frozen=True)
+class ImaginedTruth:
+    """Labels of one world. agree (N,) chance that the belief's answer is right there."""
+
+    belief: Belief
+    agree: Array
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, rehearsal: Rehearsal, history: History, rng: np.random.Generator) -> "ImaginedTruth":
+        """A world whose share of right answers is a draw from Beta(worth * right + 1/2, worth * wrong + 1/2)."""
+        belief, right, worth = rehearsal.belief, rehearsal.right, rehearsal.worth
+        share = rng.beta(worth * right + 0.5, worth * (1 - right) + 0.5)
+        told = float((history.codes == belief.predictions[history.labelled]).sum())
+        open_ = history.known < 0
+        odds = _log_odds(belief.agree) + _class_shifts(belief, history, rng)[belief.predictions]
+        wanted = np.clip((share * len(open_) - told) / max(int(open_.sum()), 1), 1e-4, 1 - 1e-4)
+        agree = _logistic(odds + shift_to_mean(odds[open_], float(wanted)))
+        return cls(belief, agree, rng)
+
+    def at(self, rows: Array) -> dict[int, int]:
+        """{row: its label in this world}."""
+        belief = self.belief
+        rivals = belief.rivals[belief.group[rows]].copy()
+        rivals[np.arange(len(rows)), belief.predictions[rows]] = 0.0
+        edges = rivals.cumsum(1)
+        other = (self.rng.random((len(rows), 1)) * edges[:, -1:] > edges[:, :-1]).sum(1)
+        right = self.rng.random(len(rows)) < self.agree[rows]
+        labels = np.where(right, belief.predictions[rows], other)
+        return dict(zip(rows.tolist(), labels.tolist(), strict=True))
+
+
+def _class_shifts(belief: Belief, history: History, rng: np.random.Generator) -> Array:
+    """(C,) how far the log odds of each predicted class lie from what is believed: less, the more labels it has."""
+    agree, answers = belief.agree[history.labelled], belief.predictions[history.labelled]
+    information = np.bincount(answers, agree * (1 - agree), belief.rivals.shape[1])
+    return np.asarray(rng.normal(size=len(information)) / np.sqrt(information + CLASS_SPREAD**-2))
+
+
+def shift_to_mean(odds: Array, wanted: float, steps: int = 30) -> float:
+    """What has to be added to log odds so that the mean of the chances is `wanted`; at most 20 either way."""
+    low, high = -20.0, 20.0
+    if len(odds) > SHIFT_POINTS:  # the mean of so many is as good
+        odds = odds[:: len(odds) // SHIFT_POINTS]
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (low, middle) if float(_logistic(odds + middle).mean()) >= wanted else (middle, high)
+    return (low + high) / 2
+
+
+def _log_odds(chance: Array) -> Array:
+    kept = np.clip(chance, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(kept / (1 - kept)))
+
+
+def _logistic(odds: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-odds)))
+
+
+# ---------------------------------------------------------------- over all worlds
+
+
+def _bands(task: Task, steps: Sequence[int], widths: Array) -> Iterator[WidthBand]:
+    """Bands from widths (worlds, steps, metrics), normal on the log scale; left out where half are undefined."""
+    for place, metric in enumerate(task.metrics):
+        for step, labels in enumerate(steps):
+            found = widths[:, step, place]
+            found = np.log(np.maximum(found[np.isfinite(found)], 1e-9))
+            if 2 * len(found) <= len(widths):
+                continue
+            middle = float(np.median(found))
+            spread = student_quantile(BAND, len(found) - 1) * math.sqrt(float(found.var(ddof=1)) * (1 + 1 / len(found)))
+            yield WidthBand(metric.name, labels, *(float(math.exp(middle + side * spread)) for side in (-1, 0, 1)))
+
+
+def _median_more(labels: int, steps: Sequence[int], ends: Sequence[float]) -> float:
+    """Further labels after which half of the worlds are settled, between the steps; nan if half never are."""
+    shares = [0.0, *(sum(end <= step for end in ends) / len(ends) for step in steps)]
+    if shares[-1] < 0.5:
+        return math.nan
+    return float(np.interp(0.5, shares, [labels, *steps])) - labels

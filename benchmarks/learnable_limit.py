@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from altmas.methods.assured.belief import lead
+from altmas.methods.assured.imitation import best_ridge, left_out
 from altmas.methods.assured.space import Neighbourhood, coordinates, median_distance, random_features
-from altmas.methods.assured.views import best_ridge, describe, left_out
+from altmas.methods.assured.views import describe
 from altmas.pool import Pool
 
 Array = NDArray[Any]
@@ -74,7 +75,7 @@ def _columns(pool: Pool, truth: Array) -> dict[str, Array]:
         learned = np.hstack(
             [
                 lead(left_out(inputs, says, best_ridge(inputs, says)[0]), pool.predictions)
-                for inputs in (kernel, Neighbourhood(space).smoothed(kernel, 0.5))
+                for inputs in (kernel, Neighbourhood(space).smoothed(kernel.copy(), 0.5).inputs)
             ]
         )
         found["ease, class, components"] = np.hstack([seen.ease, classes, seen.components])

@@ -1,14 +1,16 @@
 """The belief is calibrated, honest at labelled points, and never certain on thin evidence."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
+from altmas import belief as belief_module
 from altmas.belief import Belief
 from altmas.methods.assured.answers import answer_chances, dawid_skene, mean_scores
-from altmas.methods.assured.belief import belief_of, folds_of, label_surrogate, lead
-from altmas.methods.assured.logistic import class_rates, combination, logistic_fit, pooled
+from altmas.methods.assured.belief import belief_of, folds_of, label_slopes, lead
+from altmas.methods.assured.logistic import class_rates, combination, log_odds, logistic_fit, pooled
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.views import describe, without_own
 from altmas.metrics import metric_set, table_of
@@ -129,7 +131,7 @@ def test_better_answers_count_more_and_flat_ones_do_not_drown_sharp_ones():
     sharp, flat = np.where(right > 0, 0.95, 0.1), np.full(40, 0.75)
     shares = combination(np.stack([sharp, flat]), right, np.ones(40), np.ones(2))
     assert shares[0] > 0.99
-    both = pooled(np.array([[1e-4, 0.5], [0.01, 0.01]]), np.array([0.5, 0.5]))
+    both = pooled(log_odds(np.array([[1e-4, 0.5], [0.01, 0.01]])), np.array([0.5, 0.5]))
     assert both[1] / both[0] > 50  # ratios of the sharp answer survive
     np.testing.assert_allclose(
         class_rates(np.array([0, 0, 1]), np.array([1.0, 0, 1]), np.ones(3), 2, 2.0), [2.25 / 4, 2.25 / 3]
@@ -139,14 +141,59 @@ def test_better_answers_count_more_and_flat_ones_do_not_drown_sharp_ones():
 def test_leaving_one_out_is_what_it_says():
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)
-    left_out, others = label_surrogate(x, y, x[:5], 3, ridge=0.5)
+    left_out, slopes, _ = label_slopes(x, y, 3, 0.5)
     kept = np.arange(1, 30)
-    _, direct = label_surrogate(x[kept], y[kept], x[:1], 3, ridge=0.5)
+    _, direct, mean = label_slopes(x[kept], y[kept], 3, 0.5)
     # The mean that is taken off moves by one label in thirty.
-    np.testing.assert_allclose(left_out[0], direct[0], atol=0.08)
-    assert others.shape == (5, 3)
+    np.testing.assert_allclose(left_out[0], x[0] @ direct + mean, atol=0.08)
+    assert slopes.shape == (4, 3)
     np.testing.assert_allclose(lead(np.array([[0.2, 0.7, 0.1]]), np.array([1])), [[0.7, 0.5]])
     np.testing.assert_allclose(without_own(np.array([[0.5, 0.3, 0.2]]), np.array([0])), [[0, 0.6, 0.4]])
+
+
+@pytest.mark.parametrize("n, d", [(60, 8), (8, 60), (20, 20)])
+def test_labels_are_learned_alike_in_features_and_in_labels(n, d):
+    """K = X X', duals = (K + ridge)^-1 (Y - mean), each left out by the diagonal of the inverse."""
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(n, d)), rng.integers(0, 3, n)
+    targets = np.eye(3)[y]
+    inverse = np.linalg.inv(x @ x.T + 0.1 * np.eye(n))
+    duals = inverse @ (targets - targets.mean(0))
+    left_out, slopes, mean = label_slopes(x, y, 3, 0.1)
+    np.testing.assert_allclose(left_out, targets - duals / np.diag(inverse)[:, None], atol=1e-12)
+    np.testing.assert_allclose(slopes, x.T @ duals, atol=1e-6)
+    np.testing.assert_allclose(mean, targets.mean(0))
+
+
+def test_rivals_in_half_precision_are_distributions_and_say_the_same():
+    pool, truth, found = fitted_once()
+    half = replace(found, rivals=found.rivals.astype(np.float16))
+    points = np.arange(len(pool))
+    np.testing.assert_allclose(half.rows(points).sum(1), 1, atol=1e-7)
+    np.testing.assert_allclose(half.rows(points), found.rows(points), atol=1e-3)
+    np.testing.assert_allclose(half.table().sum(1), np.bincount(pool.predictions, minlength=3))
+    np.testing.assert_allclose(half.table(), found.table(), rtol=0.01, atol=0.05)
+    for code in range(3):
+        np.testing.assert_allclose(half.of_class(code), half.rows(points)[:, code], atol=1e-7)
+    other = half.around((pool.predictions + 1) % 3)
+    np.testing.assert_allclose(other.rows(points), half.rows(points), atol=2e-3)
+    np.testing.assert_allclose(other.rows(points).sum(1), 1, atol=1e-7)
+
+
+def test_small_parts_of_a_belief_add_up_to_the_whole(monkeypatch):
+    pool, truth, found = fitted_once()
+    rng = np.random.default_rng(0)
+    rows, values = rng.integers(0, 4, len(pool)), rng.normal(size=(4, 3))
+    points = np.arange(len(pool))
+    table = np.zeros((4, 3))
+    np.add.at(table, rows, found.rows(points))
+    for numbers in (2_000_000, 50):
+        monkeypatch.setattr(belief_module, "CHUNK", numbers)
+        np.testing.assert_allclose(found.table_by(rows, 4), table)
+        expected = (found.rivals[found.group] * values[rows]).sum(1)
+        np.testing.assert_allclose(found.mean_over_rivals_by(values, rows), expected)
+        expected = (found.rivals[found.group] * values[pool.predictions]).sum(1)
+        np.testing.assert_allclose(found.mean_over_rivals(values)[found.group], expected)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,11 @@
 N points, C classes, f[i, c] ~ P(y_i = c):
     f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[group_i, c]   for c != a_i, the predicted class.
 With several models a_i is the answer that most of them give; `around` writes the same belief around another answer.
+Rivals of a large pool are kept in half precision: whatever is read is divided by the sum of its row, so that the
+distributions add up to 1 all the same, and nothing as large as (N, C) is made on the way.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -12,6 +15,9 @@ from typing import Self
 import numpy as np
 
 from altmas.types import Array
+
+CHUNK = 2_000_000
+"""Numbers of the rivals that are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Belief:
 
     def rows(self, points: Array) -> Array:
         """(len(points), C) the believed distributions themselves."""
-        full = (1 - self.agree[points])[:, None] * self.rivals[self.group[points]]
+        full = (1 - self.agree[points])[:, None] * self._rivals_of(self.group[points])
         full[np.arange(len(points)), self.predictions[points]] = self.agree[points]
         return np.asarray(full)
 
@@ -37,44 +43,105 @@ class Belief:
         """The same distributions, written around other answers (N,): those of one of several models."""
         if answers is self.predictions or np.array_equal(answers, self.predictions):
             return self
-        points = np.arange(len(answers))
-        full = self.rows(points)
-        agree = full[points, answers]
-        full[points, answers] = 0.0
-        others = full.sum(1, keepdims=True)
-        uniform = np.full(full.shape[1], 1.0 / max(full.shape[1] - 1, 1))
-        rivals = np.where(others > 0, full / np.maximum(others, 1e-300), uniform)
-        rivals[points, answers] = 0.0
-        return replace(self, predictions=answers, agree=agree, rivals=rivals, group=points)
+        agree, rivals = np.empty(len(answers)), np.empty((len(answers), self.n_classes), self.rivals.dtype)
+        uniform = np.full(self.n_classes, 1.0 / max(self.n_classes - 1, 1))
+        for points in self._parts(len(answers)):
+            full, place = self.rows(points), (np.arange(len(points)), answers[points])
+            agree[points] = full[place]
+            full[place] = 0.0
+            others = full.sum(1, keepdims=True)
+            full = np.where(others > 0, full / np.maximum(others, 1e-300), uniform)
+            full[place] = 0.0
+            rivals[points] = full
+        return replace(self, predictions=answers, agree=agree, rivals=rivals, group=np.arange(len(answers)))
+
+    @property
+    def n_classes(self) -> int:
+        """C."""
+        return int(self.rivals.shape[1])
+
+    @cached_property
+    def _sums(self) -> Array | None:
+        """(G,) what rows of rivals add up to in half precision; None where they add up to 1 well enough."""
+        if self.rivals.dtype != np.float16:
+            return None
+        sums = np.empty(len(self.rivals), np.float32)
+        for groups in self._parts(len(self.rivals)):
+            sums[groups] = np.maximum(self.rivals[groups].sum(1, dtype=np.float32), np.float32(1e-6))
+        return sums
+
+    def _rivals_of(self, groups: Array) -> Array:
+        """(n, C) the rivals of these groups, adding up to 1."""
+        found = np.asarray(self.rivals[groups], np.float64)
+        return found if self._sums is None else found / self._sums[groups][:, None]
+
+    def _parts(self, count: int) -> Iterator[Array]:
+        step = max(1, CHUNK // max(self.n_classes, 1))
+        for start in range(0, count, step):
+            yield np.arange(start, min(start + step, count))
+
+    def rivals_to(self, code: int) -> Array:
+        """(G,) the share of one class among the rivals of each group."""
+        found = np.asarray(self.rivals[:, code], np.float64)
+        return found if self._sums is None else found / self._sums
+
+    def mean_over_rivals(self, values: Array) -> Array:
+        """(G,) mean over the rivals of each group of values[a, c] (C, C), a the answer that its points share."""
+        found = np.empty(len(self.rivals))
+        for groups in self._parts(len(self.rivals)):
+            weights = self._rivals_of(groups)
+            found[groups] = (weights * values[self.predicted_of_group[groups]]).sum(1)
+        return found
+
+    def mean_over_rivals_by(self, values: Array, rows: Array) -> Array:
+        """(N,) mean over the rivals of each point of values[rows_i, c] (R, C)."""
+        if len(self.rivals) < len(rows):
+            return np.asarray((self._rivals_of(np.arange(len(self.rivals))) @ values.T)[self.group, rows])
+        found = np.empty(len(rows))
+        for points in self._parts(len(rows)):
+            found[points] = (self._rivals_of(self.group[points]) * values[rows[points]]).sum(1)
+        return found
 
     def table(self, inside: Array | None = None) -> Array:
         """(C, C) expected table of the points in the mask `inside` (all by default)."""
-        n_classes = self.rivals.shape[1]
         kept = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
         wrong = np.bincount(self.group, (1 - self.agree) * kept, len(self.rivals))
-        table = np.zeros((n_classes, n_classes))
-        spread = wrong[self._order][:, None] * self.rivals[self._order]
-        table[self._row_classes] = np.add.reduceat(spread, self._starts, axis=0)
-        table[np.diag_indices(n_classes)] += np.bincount(self.predictions, self.agree * kept, n_classes)
+        used = np.flatnonzero(self.predicted_of_group >= 0)
+        table = self._counted(used, self.predicted_of_group[used], wrong[used], self.n_classes)
+        table[np.diag_indices(self.n_classes)] += np.bincount(self.predictions, self.agree * kept, self.n_classes)
+        return table
+
+    def _counted(self, groups: Array, rows: Array, weights: Array, n_rows: int) -> Array:
+        """(R, C) sum over groups of weight times rivals, counted in the row that belongs to each."""
+        table = np.zeros((n_rows, self.n_classes))
+        for places in self._parts(len(groups)):
+            places = places[np.argsort(rows[places], kind="stable")]
+            spread = weights[places][:, None] * self._rivals_of(groups[places])
+            starts = np.flatnonzero(np.append(True, np.diff(rows[places]) != 0))
+            table[rows[places][starts]] += np.add.reduceat(spread, starts, axis=0)
         return table
 
     def of_class(self, code: int | Array) -> Array:
         """(N,) f[i, code], with one code or one for each point."""
         others = (1 - self.agree) * self.rivals[self.group, code]
+        if self._sums is not None:
+            others /= self._sums[self.group]
         return np.where(self.predictions == code, self.agree, others)
 
     def table_by(self, rows: Array, n_rows: int, inside: Array | None = None) -> Array:
         """(R, C) expected table of the points in the mask `inside`, counted by any row codes (N,)."""
-        if n_rows == self.rivals.shape[1] and np.array_equal(rows, self.predictions):
+        if n_rows == self.n_classes and np.array_equal(rows, self.predictions):
             return self.table(inside)
-        n_groups, n_classes = self.rivals.shape
+        n_groups = len(self.rivals)
         kept = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
-        cells, place = np.unique(rows * n_groups + self.group, return_inverse=True)
-        wrong = np.bincount(place, (1 - self.agree) * kept, len(cells))
-        table = np.bincount(rows * n_classes + self.predictions, self.agree * kept, n_rows * n_classes)
-        table = table.reshape(n_rows, n_classes)
-        np.add.at(table, cells // n_groups, wrong[:, None] * self.rivals[cells % n_groups])
-        return np.asarray(table)
+        table = np.bincount(rows * self.n_classes + self.predictions, self.agree * kept, n_rows * self.n_classes)
+        wrong = (1 - self.agree) * kept
+        if n_groups < len(rows):  # points that share a row and a group count together
+            cells, place = np.unique(rows * n_groups + self.group, return_inverse=True)
+            others = self._counted(cells % n_groups, cells // n_groups, np.bincount(place, wrong, len(cells)), n_rows)
+        else:
+            others = self._counted(self.group, rows, wrong, n_rows)
+        return np.asarray(table.reshape(n_rows, -1) + others)
 
     @cached_property
     def predicted_of_group(self) -> Array:
@@ -82,17 +149,3 @@ class Belief:
         owner = np.full(len(self.rivals), -1, np.int64)
         owner[self.group] = self.predictions
         return owner
-
-    @cached_property
-    def _order(self) -> Array:
-        used = np.flatnonzero(self.predicted_of_group >= 0)
-        return used[np.argsort(self.predicted_of_group[used], kind="stable")]
-
-    @cached_property
-    def _starts(self) -> Array:
-        owner = self.predicted_of_group[self._order]
-        return np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
-
-    @cached_property
-    def _row_classes(self) -> Array:
-        return self.predicted_of_group[self._order][self._starts]

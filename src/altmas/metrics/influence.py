@@ -57,9 +57,9 @@ class Influence:
         """(N,) E D[a_i, y]^power."""
         own, owner = self.own[belief.predictions] ** power, belief.predicted_of_group
         if self.dense is not None:
-            others = (belief.rivals * self.dense[owner] ** power).sum(1)[belief.group]
-        elif self.side is not None:
-            others = (belief.rivals[:, self.column] * self.side[owner] ** power)[belief.group]
+            others = belief.mean_over_rivals(self.dense**power)[belief.group]
+        elif self.side is not None and self.column is not None:
+            others = (belief.rivals_to(self.column) * self.side[owner] ** power)[belief.group]
         else:
             return np.asarray(belief.agree * own)
         return np.asarray(belief.agree * own + (1 - belief.agree) * others)
@@ -237,7 +237,7 @@ class TableItems(ItemInfluence):
 
     def _anchored(self, belief: Belief) -> bool:
         """Whether rows are the answers that the belief is anchored at, which has a shorter way."""
-        own = self.row_codes.count == belief.rivals.shape[1]
+        own = self.row_codes.count == belief.n_classes
         return own and np.array_equal(self.row_codes.codes, belief.predictions)
 
     def _raw_moment(self, belief: Belief, power: int) -> Array:
@@ -245,7 +245,7 @@ class TableItems(ItemInfluence):
         rows, cells = self.row_codes.codes, self.cells
         if cells.dense is not None:
             moves = cells.dense**power
-            others = (belief.rivals @ moves.T)[belief.group, rows]
+            others = belief.mean_over_rivals_by(moves, rows)
             return np.asarray(belief.agree * moves[rows, belief.predictions] + (1 - belief.agree) * others)
         found = belief.of_class(rows) * cells.own[rows] ** power
         if cells.side is not None and cells.column is not None:

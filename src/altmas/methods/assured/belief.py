@@ -5,18 +5,29 @@ point has never seen its label: residuals are honest, and the same belief is sum
 f[i, c] ~ P(y_i = c):   f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[group_i, c]   for c != a_i.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from altmas.belief import Belief
 from altmas.methods.assured.extra_models import FURTHER
-from altmas.methods.assured.logistic import Block, class_rates, combination, logistic_answers, pooled
+from altmas.methods.assured.logistic import (
+    Block,
+    class_rates,
+    combination,
+    log_odds,
+    logistic_log_odds,
+    pooled,
+    sigmoid,
+)
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.views import Description, without_own
+from altmas.methods.assured.views import Description, narrow, without_own
 from altmas.pool import Pool
 from altmas.types import Array
+
+CHUNK = 2**15
+"""Points that are answered for together."""
 
 
 def folds_of(n_points: int, seed: int) -> Array:
@@ -43,16 +54,17 @@ def belief_of(
         for k in range(int(folds.max()) + 1)
         for kept in [folds[labelled] != k]
     ]
-    names = [name for name in fits[0].answers if all(name in fit.answers for fit in fits)]  # a fold may lack labels
-    answers = np.empty((len(names), len(pool)))
-    for k, fit in enumerate(fits):
-        answers[:, folds == k] = np.stack([fit.answers[name] for name in names])
+    names = [name for name in fits[0].odds if all(name in fit.odds for fit in fits)]  # a fold may lack labels
     prior = np.array([RECIPE.trust_in_scores if name == "scores" else 1.0 for name in names])
+    told = np.empty((len(names), len(labelled)))
+    for k, fit in enumerate(fits):
+        own = np.flatnonzero(folds[labelled] == k)
+        told[:, own] = sigmoid(fit.odds_at(names, labelled[own]))
     agree, shares = np.empty(len(pool)), np.zeros(len(names))
-    for k in range(len(fits)):
+    for k, fit in enumerate(fits):
         kept = folds[labelled] != k
-        of_fold = combination(answers[:, labelled[kept]], right[kept], weights[kept], prior)
-        agree[folds == k] = pooled(answers[:, folds == k], of_fold)
+        of_fold = combination(told[:, kept], right[kept], weights[kept], prior)
+        agree[fit.rows] = pooled([fit.odds[name] for name in names], of_fold)
         shares += of_fold / len(fits)
     agree = np.clip(agree, RECIPE.certain, 1 - RECIPE.certain)
     rivals, group = _rivals(pool, description, fits, folds, labelled, codes)
@@ -64,10 +76,21 @@ def belief_of(
 
 @dataclass(frozen=True)
 class _Fold:
-    """What the labels outside one fold say about its points: answers by name, and a class view if it has features."""
+    """What the labels outside one fold say about its points.
 
-    answers: dict[str, Array]
+    rows  (m,) the points of the fold, sorted
+    odds  by the name of an answer, (m,) log odds that the model is right
+    view  (m, C) how far labels nearby speak for each class, or None without features
+    """
+
+    rows: Array
+    odds: dict[str, Array]
     view: Array | None
+
+    def odds_at(self, names: Sequence[str], points: Array) -> Array:
+        """(J, n) log odds of the named answers at some points of the fold."""
+        places = np.searchsorted(self.rows, points)
+        return np.stack([np.asarray(self.odds[name][places], np.float64) for name in names])
 
 
 def _fold_answers(
@@ -82,23 +105,28 @@ def _fold_answers(
 ) -> _Fold:
     rows, n_classes = np.flatnonzero(inside), len(pool.classes)
     rates = class_rates(pool.anchor[train], right, weights, n_classes, RECIPE.class_strength)
-    answers = {
-        "share": np.full(len(rows), ((weights * right).sum() + 0.5) / (weights.sum() + 1)),
-        "class": rates[pool.anchor[rows]],
-    }
+    share = ((weights * right).sum() + 0.5) / (weights.sum() + 1)
+    answers = {"share": np.full(len(rows), log_odds(share), np.float32), "class": log_odds(rates)[pool.anchor[rows]]}
     view, by_labels = None, None
     if description.kernel is not None and len(train):
-        inputs = description.kernel[train], codes, description.kernel[rows]
-        left_out, view = label_surrogate(*inputs, n_classes, RECIPE.label_ridge)
-        leads = lead(left_out, pool.anchor[train]), lead(view, pool.anchor[rows])
+        left_out, slopes, mean = label_slopes(description.kernel[train], codes, n_classes, RECIPE.label_ridge)
+        view, leads = np.empty((len(rows), n_classes), narrow(len(pool) * n_classes)), np.empty((len(rows), 2))
+        for part in _chunks(len(rows)):
+            said = description.kernel[rows[part]].astype(np.float32, copy=False) @ slopes + mean
+            view[part], leads[part] = said, lead(said, pool.anchor[rows[part]])
         scale = RECIPE.label_scale
-        by_labels = Block(scale * leads[0], scale * leads[1], penalty=RECIPE.label_penalty)
+        by_labels = Block(scale * lead(left_out, pool.anchor[train]), scale * leads, penalty=RECIPE.label_penalty)
     for name, blocks in _candidates(pool, description, train, rows, by_labels).items():
-        answers[name] = logistic_answers(blocks, right, weights)
+        answers[name] = logistic_log_odds(blocks, right, weights).astype(np.float32)
     for name in also:
         if (found := FURTHER[name](pool, description, train, codes, weights, rows)) is not None:
-            answers[name] = found
-    return _Fold(answers, view)
+            answers[name] = log_odds(found).astype(np.float32)
+    return _Fold(rows, answers, view)
+
+
+def _chunks(count: int) -> Iterator[slice]:
+    for start in range(0, count, CHUNK):
+        yield slice(start, min(start + CHUNK, count))
 
 
 def _candidates(
@@ -114,7 +142,7 @@ def _candidates(
         found["ease, stiff"] = [replace(ease, penalty=RECIPE.stiff_penalty)]
         both = [ease]
         if n_classes <= RECIPE.own_coefficients:
-            own = np.eye(n_classes)
+            own = np.eye(n_classes, dtype=np.float32)
             both.append(Block(own[pool.anchor[train]], own[pool.anchor[rows]], penalty=RECIPE.class_penalty))
             found["ease + class"] = list(both)
         if description.components is not None:
@@ -130,19 +158,26 @@ def _candidates(
     return found
 
 
-def label_surrogate(
-    inputs: Array, codes: Array, others: Array, n_classes: int, ridge: float = 0.1
-) -> tuple[Array, Array]:
-    """Kernel ridge regression of labels: ((n, C) each labelled point predicted without itself, (m, C) the others).
+def label_slopes(inputs: Array, codes: Array, n_classes: int, ridge: float) -> tuple[Array, Array, Array]:
+    """Kernel ridge regression of labels, K = inputs inputs^T: ((n, C) each labelled point predicted without itself,
+    (d, C) slopes, (C,) mean).
 
-    inputs (n, d) and others (m, d) are features of the kernel, K = inputs inputs^T.
+    With fewer features than labels it is solved in the features, else in the labels: the same numbers, and the smaller
+    of d and n alone is cubed.
     """
-    targets = np.eye(n_classes)[codes]
+    exact, targets = np.asarray(inputs, np.float64), np.eye(n_classes)[codes]
+    n, d = exact.shape
     mean = targets.mean(0)
-    inverse = np.linalg.inv(np.asarray(inputs @ inputs.T, np.float64) + ridge * np.eye(len(codes)))
-    duals = inverse @ (targets - mean)
-    slopes = (inputs.T @ duals).astype(others.dtype)
-    return targets - duals / np.diag(inverse)[:, None], np.asarray(others @ slopes, np.float64) + mean
+    if d < n:
+        inverse = np.linalg.inv(exact.T @ exact + ridge * np.eye(d))
+        slopes = inverse @ (exact.T @ (targets - mean))
+        leverage = np.einsum("nd,nd->n", exact @ inverse, exact)
+        left_out = targets - (targets - mean - exact @ slopes) / (1 - leverage)[:, None]
+    else:
+        inverse = np.linalg.inv(exact @ exact.T + ridge * np.eye(n))
+        duals = inverse @ (targets - mean)
+        slopes, left_out = exact.T @ duals, targets - duals / np.diag(inverse)[:, None]
+    return left_out, slopes.astype(np.float32), mean
 
 
 def lead(values: Array, predictions: Array) -> Array:
@@ -173,17 +208,28 @@ def _rivals(
     has_view = all(fit.view is not None for fit in fits)  # with very few labels a fold may have none outside it
     if not description.rivals and not has_view:
         return confusions.reshape(count * n_classes, n_classes), folds * n_classes + pool.anchor
-    views = list(description.rivals)
-    if has_view:
-        learned = np.empty((len(pool), n_classes))
-        for k, fit in enumerate(fits):
-            learned[folds == k] = fit.view
-        views.append(without_own(np.clip(learned, 0.01, None) ** 2, pool.anchor))
-    views.append(confusions[folds, pool.anchor])
-    seen = labelled[wrong]
-    likelihoods = np.stack([view[seen, codes[wrong]] for view in views], axis=1)
-    shares = np.stack([_mixture(likelihoods[folds[seen] != k]) for k in range(count)])
-    mixed = sum((shares[folds, j][:, None] * view for j, view in enumerate(views)), np.zeros(1))
+
+    def sources(fold: int, places: Array | slice) -> list[Array]:
+        """Each (n, C): what every source says of the rivals at some places of a fold."""
+        fit = fits[fold]
+        rows = fit.rows[places]
+        found = [np.asarray(view[rows], np.float64) for view in description.rivals]
+        if has_view and fit.view is not None:
+            learned = np.clip(np.asarray(fit.view[places], np.float64), 0.01, None) ** 2
+            found.append(without_own(learned, pool.anchor[rows]))
+        return [*found, confusions[fold, pool.anchor[rows]]]
+
+    seen, truth = labelled[wrong], codes[wrong]
+    likelihoods = np.empty((len(seen), len(description.rivals) + has_view + 1))
+    for k in range(count):
+        own = np.flatnonzero(folds[seen] == k)
+        told = sources(k, np.searchsorted(fits[k].rows, seen[own]))
+        likelihoods[own] = np.stack([view[np.arange(len(own)), truth[own]] for view in told], axis=1)
+    mixed = np.empty((len(pool), n_classes), narrow(len(pool) * n_classes))
+    for k, fit in enumerate(fits):
+        shares = _mixture(likelihoods[folds[seen] != k])
+        for part in _chunks(len(fit.rows)):
+            mixed[fit.rows[part]] = sum(share * view for share, view in zip(shares, sources(k, part), strict=True))
     return mixed, np.arange(len(pool))
 
 

@@ -395,7 +395,7 @@ class Believed:
 
     @property
     def n_classes(self) -> int:
-        return int(self.belief.rivals.shape[1])
+        return self.belief.n_classes
 
     @property
     def mass(self) -> Array:

@@ -11,6 +11,9 @@ import numpy as np
 
 from altmas.types import Array
 
+LARGEST = 20.7
+"""Log odds beyond this, 1e-9 away from certain, count as this when answers are combined."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -52,8 +55,8 @@ def logistic_fit(columns: Array, right: Array, weights: Array, penalty: Array, m
     return b
 
 
-def logistic_answers(blocks: Sequence[Block], right: Array, weights: Array) -> Array:
-    """(m,) P(right) at the rows of the blocks, fitted on their training columns."""
+def logistic_log_odds(blocks: Sequence[Block], right: Array, weights: Array) -> Array:
+    """(m,) log odds of right at the rows of the blocks, fitted on their training columns."""
     columns = np.hstack([np.ones((len(right), 1)), *(block.train for block in blocks)])
     penalty = np.concatenate([[0.0], *(np.full(block.train.shape[1], block.penalty) for block in blocks)])
     mean = np.concatenate([[0.0], *(np.full(block.train.shape[1], block.mean) for block in blocks)])
@@ -63,7 +66,7 @@ def logistic_answers(blocks: Sequence[Block], right: Array, weights: Array) -> A
         stop = start + block.rows.shape[1]
         logit += block.rows @ b[start:stop]
         start = stop
-    return sigmoid(logit)
+    return np.asarray(np.clip(logit, -30, 30))
 
 
 def class_rates(predicted: Array, right: Array, weights: Array, n_classes: int, strength: float = 4.0) -> Array:
@@ -86,10 +89,18 @@ def combination(answers: Array, right: Array, weights: Array, prior: Array) -> A
     return np.asarray(shares / shares.sum())
 
 
-def pooled(answers: Array, shares: Array) -> Array:
-    """(N,) one answer from J (J, N): the mean of their log odds, so that a flat answer does not drown a sharp one."""
-    p = np.clip(answers, 1e-9, 1 - 1e-9)
-    return sigmoid(shares @ np.log(p / (1 - p)))
+def pooled(odds: Sequence[Array], shares: Array) -> Array:
+    """(N,) one answer from the log odds of several: their mean, so that a flat answer does not drown a sharp one."""
+    mean = np.zeros(len(odds[0]))
+    for share, one in zip(shares, odds, strict=True):
+        mean += share * np.clip(one, -LARGEST, LARGEST)
+    return sigmoid(mean)
+
+
+def log_odds(chances: Array | float) -> Array:
+    """ln(p / (1 - p)), p at least 1e-9 away from 0 and 1."""
+    p = np.clip(np.asarray(chances, np.float64), 1e-9, 1 - 1e-9)
+    return np.asarray(np.log(p / (1 - p)))
 
 
 def sigmoid(x: Array) -> Array:

@@ -9,6 +9,7 @@ AltmasError
 ├── MetricError        (ValueError)        a metric that does not exist or cannot be defined on this pool
 ├── MethodError        (ValueError)        a method that does not exist or cannot do what is asked
 ├── PlanError          (ValueError)        a budget, target, confidence or other setting out of range
+├── ServerError        (OSError)           another program's server that cannot be reached, or refuses
 ├── MissingExtra       (ImportError)       a part that needs an extra of the package which is not installed
 └── SessionError
     ├── SessionExists  (FileExistsError)   creating a session where a file already is
@@ -57,6 +58,10 @@ class MethodError(AltmasError, ValueError):
 
 class PlanError(AltmasError, ValueError):
     """A budget, target, confidence or other setting out of range."""
+
+
+class ServerError(AltmasError, OSError):
+    """A server of another program that cannot be reached, or refuses what it is asked."""
 
 
 class MissingExtra(AltmasError, ImportError):

@@ -19,6 +19,7 @@ from altmas.cli import (  # noqa: F401
     label,
     export,
     import_,
+    sync,
     compare,
     rank,
     report,

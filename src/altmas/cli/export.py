@@ -38,6 +38,7 @@ def export(
     with_predictions: Annotated[
         bool, typer.Option("--with-predictions", help="Not blind: the model's answers too; recorded as revealed.")
     ] = False,
+    local_files: opt.LocalFiles = None,
     force: opt.Force = False,
 ) -> None:
     """Write the next items as a file for a spreadsheet or Label Studio; or the labels, or the log.
@@ -53,5 +54,5 @@ def export(
         elif labels:
             said = str(one.export_labels(place, to, force=force))
         else:
-            said = str(one.export(place, n, to, blind=not with_predictions, force=force))
+            said = str(one.export(place, n, to, blind=not with_predictions, force=force, local_files=local_files))
     show.written(said, place)

@@ -53,6 +53,17 @@ Annotator = Annotated[
     str | None, typer.Option("--annotator", "-a", metavar="NAME", help="Who labels.", show_default=False)
 ]
 
+LocalFiles = Annotated[
+    Path | None,
+    typer.Option(
+        "--local-files",
+        metavar="FOLDER",
+        envvar="LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT",
+        help="Folder that Label Studio serves: images below it get the address that its local-files storage shows.",
+        show_default=False,
+    ),
+]
+
 _data = typer.Option(
     "--data",
     metavar="FILE",

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from altmas.errors import FileError
 from altmas.interop import label_studio, plain
-from altmas.interop.replies import COLUMNS, ImportResult, checked, labelled_rows, news_in
+from altmas.interop.replies import COLUMNS, ImportResult, labelled_rows, record
 from altmas.outputs import is_stream, kept_by, writable, write_whole
-from altmas.session.answers import Answer
-from altmas.session.store import Event
 from altmas.suggest import listing, near
 
 if TYPE_CHECKING:
@@ -58,11 +56,13 @@ def export_items(
     *,
     blind: bool = True,
     force: bool = False,
+    local_files: str | os.PathLike[str] | None = None,
 ) -> ExportResult:
     """Write the next n points to label as a file; they stay the same until something is told.
 
     Blind by default: without the model's prediction. With blind=False it is in the file, and a reveal is logged for
-    every point. OutputExists if the file is there already, unless force; then nothing is drawn.
+    every point. `local_files` is the folder that Label Studio serves: images below it get the address under which its
+    local-files storage shows them. OutputExists if the file is there already, unless force; then nothing is drawn.
     """
     place, kept = Path(path), kept_by(session.pool, session.path)
     kind = format_of(place, format, reading=False)
@@ -75,7 +75,13 @@ def export_items(
         for query in queries:
             session.reveal(query.id)
     if kind == "label-studio":
-        content, config = label_studio.tasks_and_config(session.pool, rows, session.plan, blind=blind)
+        content, config = label_studio.tasks_and_config(
+            session.pool,
+            rows,
+            session.plan,
+            blind=blind,
+            local_files=None if local_files is None else Path(local_files),
+        )
         if beside is not None:
             write_whole(beside, config, force=force, kept=kept)
     else:
@@ -110,16 +116,7 @@ def import_labels(session: "Session", path: str | os.PathLike[str], format: str 
         replies, blank, kind = label_studio.read_replies(place)
     else:
         replies, blank = plain.read_replies(place, kind)
-    said = checked(replies, session.pool)
-    counts: dict[str, int] = {}
-
-    def news(standing: list[Event]) -> list[Answer]:
-        new, found = news_in(said, standing)
-        counts.update(found)
-        return [reply.answer() for reply in sorted(new, key=lambda reply: reply.kind == "adjudication")]
-
-    session.answer_new(news)
-    return ImportResult(place, kind, **counts, blank=blank)
+    return record(session, replies, place, kind, blank)
 
 
 def format_of(path: Path, format: str | None, *, reading: bool) -> str:

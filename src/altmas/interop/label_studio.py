@@ -5,9 +5,11 @@ A task carries the point's id as `data.altmas_id`; Label Studio's own task numbe
 
 import base64
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -31,9 +33,11 @@ TEXT, IMAGE, ROW = "text", "image", "row"
 # ---------------------------------------------------------------- tasks
 
 
-def tasks_and_config(pool: Pool, rows: Sequence[int], plan: Plan, *, blind: bool) -> tuple[bytes, bytes]:
+def tasks_and_config(
+    pool: Pool, rows: Sequence[int], plan: Plan, *, blind: bool, local_files: Path | None = None
+) -> tuple[bytes, bytes]:
     """The tasks of these points as JSON, and the labelling config that goes with them."""
-    tasks = [task_of(pool, row, blind=blind) for row in rows]
+    tasks = [task_of(pool, row, blind=blind, local_files=local_files) for row in rows]
     shown = {name for task in tasks for name in task["data"]} - {"altmas_id"}
     written = json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
     return written.encode(), labelling_config(pool, sorted(shown), plan).encode()
@@ -44,9 +48,14 @@ def config_beside(path: Path) -> Path:
     return path.with_name(path.stem + ".config.xml")
 
 
-def task_of(pool: Pool, row: int, *, blind: bool = True) -> dict[str, Any]:
+def task_of(pool: Pool, row: int, *, blind: bool = True, local_files: Path | None = None) -> dict[str, Any]:
     """One task; the model's prediction is in it only when not blind."""
-    task: dict[str, Any] = {"data": {"altmas_id": pool.ids[row], **shown_data(pool, row)}}
+    shown = shown_data(pool, row)
+    if local_files is not None:
+        folder = Path((pool.source or {}).get("folder") or ".")
+        pictures = {name: value for name, value in shown.items() if name.startswith(IMAGE)}
+        shown |= {name: _served(value, folder, local_files, pool.ids[row]) for name, value in pictures.items()}
+    task: dict[str, Any] = {"data": {"altmas_id": pool.ids[row], **shown}}
     if not blind:
         task["predictions"] = []
         for name, predicted, score in pool.answers_at(row):
@@ -88,6 +97,19 @@ def address_of(picture: Any, pool: Pool, row: int) -> str:
     return f"data:{media_type(content[:16])};base64,{base64.b64encode(content).decode()}"
 
 
+def _served(path: str, folder: Path, root: Path, id: object) -> str:
+    """The address under which the local-files storage shows an image below its root; FileError if it lies elsewhere."""
+    if path.startswith("data:") or "://" in path or path.startswith("/data/local-files/"):
+        return path
+    place, base = Path(os.path.realpath(folder / path)), Path(os.path.realpath(root))
+    if not place.is_relative_to(base):
+        raise FileError(
+            f"point {id!r}: {place} is not below {base}, the folder that Label Studio serves; give one that holds the "
+            "images with --local-files, the same as in LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT; nothing was written"
+        )
+    return f"/data/local-files/?d={quote(place.relative_to(base).as_posix())}"
+
+
 def _json(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
@@ -123,7 +145,11 @@ def _attribute(value: str) -> str:
 
 def read_replies(path: Path) -> tuple[list[Reply], int, str]:
     """(replies, tasks without one, "label-studio" or "label-studio-min") of a JSON or JSON_MIN export."""
-    tasks = parsed(read_text(path), str(path))
+    return replies_in(parsed(read_text(path), str(path)), str(path))
+
+
+def replies_in(tasks: Any, path: str) -> tuple[list[Reply], int, str]:
+    """The same of tasks as they stand in an export; `path` is how messages call where they come from."""
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise FileError(
             f"{path} is no Label Studio export: expected a list of tasks, found {type(tasks).__name__}; "
@@ -163,6 +189,7 @@ def _of_annotation(id: object, annotation: Mapping[str, Any], where: str) -> Rep
         id=id,
         label=label,
         annotator=_annotator(annotation.get("completed_by"), where),
+        number=_number(annotation.get("completed_by")),
         seconds=seconds_of(annotation.get("lead_time"), where),
         created_at=text(annotation.get("created_at"), where, "created_at") or None,
         kind="skip" if label is None else "label",
@@ -208,11 +235,18 @@ def _of_record(record: Mapping[str, Any], where: str) -> list[Reply]:
             id=id,
             label=scalar(label, where, "label"),
             annotator=_annotator(record.get("annotator"), where),
+            number=_number(record.get("annotator")),
             seconds=seconds_of(record.get("lead_time"), where),
             created_at=text(record.get("created_at"), where, "created_at") or None,
             where=f"{where} ({id!r})",
         )
     ]
+
+
+def _number(who: Any) -> str | None:
+    """The number of an annotator in Label Studio, where it is given."""
+    number = who.get("id") if isinstance(who, Mapping) else who
+    return str(number) if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def _annotator(who: Any, where: str) -> str | None:

@@ -5,7 +5,7 @@ Replies are checked one and all before the first is written, so a file is taken 
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,10 @@ COLUMNS = ("id", "label", "annotator", "seconds", "created_at", "kind", "reason"
 
 @dataclass(frozen=True)
 class Reply:
-    """What one annotator said about one point; `where` is the file and the row it stands in."""
+    """What one annotator said about one point; `where` is the file and the row it stands in.
+
+    number  the annotator's number in the tool that made the file, where it has one
+    """
 
     id: object
     label: object
@@ -37,6 +40,7 @@ class Reply:
     kind: str = "label"
     reason: str = ""
     where: str = ""
+    number: str | None = None
 
     def answer(self) -> Answer:
         """The reply as the session takes it."""
@@ -156,6 +160,61 @@ def seconds_of(value: object, where: str) -> float | None:
 
 
 # ---------------------------------------------------------------- into the session
+
+
+PEOPLE = "label-studio people"
+"""Kind of the events that say which number of Label Studio is whom: {number: name}."""
+
+
+def record(session: "Session", replies: Sequence[Reply], path: Path, format: str, blank: int) -> ImportResult:
+    """Record the replies that are new, all or none; what was recorded."""
+    names = _names_of_numbers(session, replies)
+    replies = [replace(one, annotator=names.get(one.number or "", one.annotator)) for one in replies]
+    said = checked(replies, session.pool)
+    counts: dict[str, int] = {}
+
+    def news(standing: list[Event]) -> list[Answer]:
+        new, found = news_in(said, standing)
+        counts.update(found)
+        return [reply.answer() for reply in sorted(new, key=lambda reply: reply.kind == "adjudication")]
+
+    session.answer_new(news)
+    if fresh := {number: name for number, name in names.items() if _known_people(session).get(number) != name}:
+        session.record(PEOPLE, {"names": fresh})
+    return ImportResult(path, format, **counts, blank=blank)
+
+
+def _known_people(session: "Session") -> dict[str, str]:
+    """{number: name} that earlier files told."""
+    return {
+        number: name
+        for event in session.events()
+        if event["kind"] == PEOPLE
+        for number, name in event["body"]["names"].items()
+    }
+
+
+def _names_of_numbers(session: "Session", replies: Sequence[Reply]) -> dict[str, str]:
+    """{number: the one name of that person}: one style of Label Studio's exports has addresses, another numbers.
+
+    The name under which the session has answers already is kept. Where a file contradicts an earlier one (another
+    server, on which the number is somebody else's) its own address counts.
+    """
+    numbered = [one for one in replies if one.number is not None]
+    if not numbered:
+        return {}
+    known, voters = _known_people(session), {event.annotator for event in session.standing()}
+    names: dict[str, str] = {}
+    for one in numbered:
+        number, address = str(one.number), one.annotator
+        if address is None or address == number:
+            names.setdefault(number, known.get(number, number))
+        elif known.get(number) in (address, number):
+            names[number] = known[number]
+        else:
+            used_number = number in voters and address not in voters and number not in known
+            names[number] = number if used_number else address
+    return names
 
 
 Key = tuple[str, str | None, bool]

@@ -716,12 +716,14 @@ class Session:
         *,
         blind: bool = True,
         force: bool = False,
+        local_files: str | os.PathLike[str] | None = None,
     ) -> "ExportResult":
         """Write the next n points to label as CSV, JSONL, Parquet or Label Studio tasks.
 
-        OutputExists if the file is there already, unless force; then nothing is drawn.
+        `local_files` is the folder whose images Label Studio serves. OutputExists if the file is there already,
+        unless force; then nothing is drawn.
         """
-        made: ExportResult = above("export")(self, path, n, format, blind=blind, force=force)
+        made: ExportResult = above("export")(self, path, n, format, blind=blind, force=force, local_files=local_files)
         return made
 
     def export_labels(

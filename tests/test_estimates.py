@@ -19,7 +19,7 @@ def test_half_of_the_width():
 def test_an_estimate_in_a_line():
     assert str(GOOD) == "accuracy                 0.8125  [0.7500, 0.8750]"
     assert str(NONE) == "recall[<cat>]            -  undefined: no label yet"
-    assert str(BOTH) == f"{GOOD}\n{NONE}"
+    assert str(BOTH) == f"{GOOD}\n{NONE}\nintervals are about the items of this pool"
 
 
 def test_estimates_are_found_by_place_and_by_name():
@@ -45,7 +45,8 @@ def test_a_frame_has_a_row_for_each_metric():
 
 def test_a_notebook_shows_a_table_with_every_name_escaped():
     page = BOTH._repr_html_()
-    assert page.startswith("<table><thead><tr><th>metric</th>") and page.endswith("</tbody></table>")
+    assert page.startswith("<table><caption>intervals are about the items of this pool</caption><thead>")
+    assert page.endswith("</tbody></table>")
     good = ("accuracy", "0.8125", "[0.7500, 0.8750] 95% fixed-n", "160", "200", "")
     none = ("recall[&lt;cat&gt;]", "-", "", "0", "", "undefined: no label yet")
     for cells in (good, none):

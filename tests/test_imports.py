@@ -37,6 +37,7 @@ ORDER = (
     "task",
     "estimates",
     "intervals",
+    "superpopulation",
     "weighted",
     "methods.protocol",
     "methods.draws",

@@ -71,6 +71,7 @@ class Verdict:
     estimate: Estimate
     too_early: bool = False
     proven: bool = False
+    about: str = "pool"
 
     @property
     def caution(self) -> str:
@@ -79,6 +80,19 @@ class Verdict:
             return f"nothing is called shown or refuted with fewer than {LEAST_DRAWN} drawn labels"
         if self.proven:
             return ""
+        return "; ".join(filter(None, (self._ahead, self._of_interval)))
+
+    @property
+    def _ahead(self) -> str:
+        if self.about != "future" or self.answer == "undecided":
+            return ""
+        return (
+            "it is about data like this pool, decided by the interval: this rests on the pool being a random sample of "
+            "such data, and no proof holds for a given number of items"
+        )
+
+    @property
+    def _of_interval(self) -> str:
         if self.estimate.interval == "none":
             return "the session's method gives no interval, so nothing can be shown or refuted"
         if self.estimate.interval == "fixed-n" and self.answer != "undecided":
@@ -95,9 +109,10 @@ class Verdict:
         value = "undefined" if estimate.value != estimate.value else f"{estimate.value:.4f}"
         bounds = "no interval" if estimate.low != estimate.low else f"[{estimate.low:.4f}, {estimate.high:.4f}]"
         level = f"{estimate.confidence * 100:g} % {estimate.interval}, " if estimate.interval != "none" else ""
+        where = " on data like this pool" if self.about == "future" else ""
         proof = ", decided by a test that holds at every look" if self.proven else ""
         labels = f"{estimate.labels} label{'' if estimate.labels == 1 else 's'}"
-        return f"{self.answer}: {self.claim} ({value} {bounds}, {level}{labels}{proof})"
+        return f"{self.answer}: {self.claim}{where} ({value} {bounds}, {level}{labels}{proof})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -107,6 +122,7 @@ class Verdict:
             "estimate": {name: getattr(self.estimate, name) for name in self.estimate.__dataclass_fields__},
             "caution": self.caution,
             "proven": self.proven,
+            "about": self.about,
         }
 
 
@@ -119,6 +135,12 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) ->
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
         raise PlanError(f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
+    about = session.task.about
+    if guarantee and about == "future":
+        raise PlanError(
+            f"claim about {claim.metric!r} with a guarantee: the session is about data like the pool (about='future'), "
+            "and a proof is about the items of the pool alone; leave the guarantee out to decide by the interval"
+        )
     if guarantee and not offers_guarantee(session.method, metric, len(session.pool.classes)):
         raise PlanError(
             f"claim about {claim.metric!r}: no guarantee is offered for it under method {session.method.name}; a proof "
@@ -138,11 +160,11 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) ->
     else:
         task = replace(session.task, metrics=(metric,), targets=())
         (estimate,) = session.method.estimate(task, session.history)
-    early = session.history.drawn_labels < LEAST_DRAWN and len(session.history.labels) < len(session.pool)
-    if early:
-        return Verdict(claim, "undecided", estimate, too_early=True)
+    complete = len(session.history.labels) == len(session.pool)
+    if session.history.drawn_labels < LEAST_DRAWN and not (complete and about == "pool"):
+        return Verdict(claim, "undecided", estimate, too_early=True, about=about)
     task = replace(session.task, metrics=(metric,), targets=())
     proof = guaranteed_decision(session.method, task, session.history, metric, claim.value)
-    if proof is None or len(session.history.labels) == len(session.pool):
-        return Verdict(claim, claim.answer(estimate), estimate)
+    if proof is None or complete:
+        return Verdict(claim, claim.answer(estimate), estimate, about=about)
     return Verdict(claim, claim.proven(proof.answer), estimate, proven=True)

@@ -78,6 +78,7 @@ class Comparison(Sequence[Difference]):
     disagreements: int
     labels: int
     method: str
+    about: str = "pool"
 
     @overload
     def __getitem__(self, key: int | str) -> Difference: ...
@@ -101,16 +102,17 @@ class Comparison(Sequence[Difference]):
     @property
     def summary(self) -> str:
         """What was compared, in a sentence."""
+        where = ", on data like this pool" if self.about == "future" else ", on this pool"
         return (
             f"The two models differ on {self.disagreements:,} of {self.points:,} points; {self.labels:,} labels tell "
-            "which of them is right. Differences are second minus first."
+            f"which of them is right. Differences are second minus first{where}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
         rows = [plain(asdict(one)) for one in self.values]
         whole = {"points": self.points, "disagreements": self.disagreements, "labels": self.labels}
-        return {"method": self.method, **whole, "differences": rows}
+        return {"method": self.method, "about": self.about, **whole, "differences": rows}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
@@ -175,7 +177,8 @@ def compare(
             for difference, (mine, theirs) in zip(differences, pairs, strict=True)
         ]
     disagreements = int((second != task.pool.predictions).sum())
-    return Comparison(tuple(differences), len(task.pool), disagreements, len(history.labels), session.method.name)
+    told = (len(task.pool), disagreements, len(history.labels), session.method.name, task.about)
+    return Comparison(tuple(differences), *told)
 
 
 def estimated_differences(
@@ -206,7 +209,7 @@ def _told(metric: Metric, estimates: Sequence[Estimate], history: History, diffe
     members = metric.members(pool)
     inside = np.ones(len(pool), np.bool_) if members is None else members
     labelled = history.labelled[inside[history.labelled]]
-    exact, note = len(labelled) == inside.sum(), apart.note
+    exact, note = len(labelled) == inside.sum() and apart.low == apart.high, apart.note
     verdict = verdict_of(metric, apart.low, apart.high, exact=exact)
     if math.isnan(apart.value):
         note = _why_undefined(metric, history.drawn_labels)

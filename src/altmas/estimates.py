@@ -28,6 +28,7 @@ class Estimate:
     effective_labels  how many labels of a plain random sample would err as little (same variance); the interval may be
                       wider than theirs, as it also covers errors that no label has shown yet; nan if unknown
     interval          "guaranteed" | "fixed-n" | "asymptotic" | "credible" | "none"
+    least_half_width  about the half-width that is left when every point is labelled: 0 for what is about the pool
     model             whose metric it is; None for one of the truth alone, or of several models
     """
 
@@ -41,6 +42,7 @@ class Estimate:
     interval: str = "none"
     note: str = ""
     model: str | None = None
+    least_half_width: float = 0.0
 
     @property
     def half_width(self) -> float:
@@ -57,12 +59,14 @@ class Estimate:
 class Estimates(Sequence[Estimate]):
     """The estimates of all metrics from the same labels, in the order asked for.
 
+    `about` is what they are about: this pool ("pool"), or data like it ("future").
     `info` is what the method wants to be known about how it got there (training, augmentation, diagnostics).
     """
 
     values: tuple[Estimate, ...]
     method: str
     info: dict[str, Any] = field(default_factory=dict)
+    about: str = "pool"
 
     @overload
     def __getitem__(self, key: int | str) -> Estimate: ...
@@ -84,12 +88,12 @@ class Estimates(Sequence[Estimate]):
         return iter(self.values)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.values))
+        return "\n".join([*map(str, self.values), about_in_words(self.about)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
         rows = [plain(asdict(one)) for one in self.values]
-        return {"method": self.method, "estimates": rows, "info": self.info}
+        return {"method": self.method, "about": self.about, "estimates": rows, "info": self.info}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
@@ -97,7 +101,15 @@ class Estimates(Sequence[Estimate]):
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in ("metric", "estimate", "interval", "labels", "worth", "note"))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(_row, self.values))}</tbody></table>"
+        rows, about = "".join(map(_row, self.values)), escape(about_in_words(self.about))
+        return f"<table><caption>{about}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def about_in_words(about: str) -> str:
+    """What intervals are about, in a few words."""
+    if about == "future":
+        return "intervals are about data like this pool, of which it is a sample"
+    return "intervals are about the items of this pool"
 
 
 def shown_value(value: float, labels: int) -> str:

@@ -55,7 +55,7 @@ def _guaranteed(method: Method, task: Task, history: History, metric: Metric, es
 def _game(method: Method, task: Task, history: History, metric: Metric) -> tuple[TableRatio, list[Stage]] | None:
     """The metric as a ratio and the stages of draws; None where no proof is offered or nothing was answered."""
     pool = task.pool
-    tables = _tables(metric, len(pool.classes))
+    tables = None if task.ahead else _tables(metric, len(pool.classes))  # a proof is about the points of the pool
     if tables is None or not isinstance(method, DrawsInSequence):
         return None
     if len(tables) > 1 and history.skipped:  # points that a skip takes out of a slice change its known size

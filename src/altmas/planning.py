@@ -17,13 +17,13 @@ from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.guaranteed import guaranteed_decision, offers_guarantee
 from altmas.history import History
-from altmas.methods import DEFAULT_METHOD, Method, check, method_named
+from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, method_named
 from altmas.metrics import Metric, MetricLike, metric_set, table_of
 from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.simulate import label_until
 from altmas.suggest import listing
-from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Task
 
 ASSUMED_ACCURACY = 0.8
 PRIOR_LABELS = 4.0
@@ -65,6 +65,7 @@ class WidthPlan:
     widths: tuple[PlannedWidth, ...]
     assumption: str
     decisions: tuple[PlannedDecision, ...] = ()
+    about: str = "pool"
 
     def labels_for(self, metric: str, half_width: float, method: str) -> float:
         """About how many labels a half-width needs, between the budgets looked at; nan if more than the largest."""
@@ -94,6 +95,7 @@ def plan_widths(
     worlds: int = 5,
     history: History | None = None,
     thresholds: Mapping[str, float] | None = None,
+    about: About = "pool",
     progress: bool = False,
 ) -> WidthPlan:
     """The expected half-widths of each metric at each budget, for each method that gives intervals.
@@ -102,10 +104,13 @@ def plan_widths(
     history     labels that exist already; they are kept, and what they say replaces most of the assumption
     thresholds  {metric: value}: also the labels after which it is settled on which side the metric lies; intervals are
                 then those for many looks
+    about       "future": intervals about data like the pool
     """
-    task = Task(pool, metric_set(metrics, pool), confidence, seed, stopping=bool(thresholds))
+    task = Task(pool, metric_set(metrics, pool), confidence, seed, stopping=bool(thresholds), about=about)
     sides = _thresholds(thresholds or {}, task)
     chosen = [_with_interval(method, pool) for method in methods]
+    for method in chosen if task.ahead else ():
+        check_ahead(method)
     steps, begun = _steps(budgets, len(pool)), history or History(len(pool))
     chances, assumption = imagination(pool, accuracy, begun)
     batch = max(1, steps[-1] // BATCHES)
@@ -135,9 +140,9 @@ def plan_widths(
     decisions = (
         PlannedDecision(*key, _median(values), sum(map(math.isfinite, values)) / len(values))
         for key, values in settled.items()
-        if key[3] == "interval" or _has_proof(offered[key[0]], key[1], task)
+        if key[3] == "interval" or (not task.ahead and _has_proof(offered[key[0]], key[1], task))
     )
-    return WidthPlan(tuple(widths), assumption, tuple(decisions))
+    return WidthPlan(tuple(widths), assumption, tuple(decisions), about)
 
 
 def _thresholds(given: Mapping[str, float], task: Task) -> list[tuple[Metric, float]]:

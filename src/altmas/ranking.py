@@ -10,7 +10,7 @@ with fewer than LEAST_RANKED drawn labels.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,7 +18,7 @@ from altmas.errors import MethodError
 from altmas.estimates import LEAST_DRAWN
 from altmas.frames import frame_of, plain
 from altmas.history import History
-from altmas.methods import Method
+from altmas.methods import Method, check_ahead
 from altmas.methods.assured.contest import ComparesModels, Contest, metrics_to_rank
 from altmas.metrics import Metric
 from altmas.streams import stream
@@ -63,6 +63,7 @@ class Ranking(Sequence[Ranked]):
 
     contender           the model next to the best that is not told apart from it; None if all others are worse
     labels_to_separate  about how many more labels would tell these two apart; None if more than the pool has
+    about               "pool" or "future": whether they are ranked on this pool, or on data like it
     """
 
     models: tuple[Ranked, ...]
@@ -73,6 +74,7 @@ class Ranking(Sequence[Ranked]):
     contender: str | None = None
     labels_to_separate: int | None = None
     note: str = ""
+    about: str = "pool"
 
     @overload
     def __getitem__(self, key: int | str) -> Ranked: ...
@@ -108,7 +110,8 @@ class Ranking(Sequence[Ranked]):
         if self.note:
             return self.note
         tied, worse = self.tier(TIED), self.tier(WORSE)
-        told = f"By {self.metric}, {self.best} looks best after {self.labels:,} labels; "
+        where = "on data like this pool" if self.about == "future" else "on this pool"
+        told = f"By {self.metric} {where}, {self.best} looks best after {self.labels:,} labels; "
         if len(self.models) == 2:
             told += f"{self.models[1].model} is {'shown to be worse' if worse else 'not shown to be worse'}"
         else:
@@ -126,6 +129,7 @@ class Ranking(Sequence[Ranked]):
         """Plain values, ready for JSON (undefined numbers are None)."""
         rows = [plain(asdict(one)) for one in self.models]
         whole = {"metric": self.metric, "confidence": self.confidence, "labels": self.labels, "method": self.method}
+        whole |= {"about": self.about}
         next_pair = {"contender": self.contender, "labels_to_separate": self.labels_to_separate}
         return {**whole, "best": self.best, **next_pair, "note": self.note, "models": rows}
 
@@ -172,12 +176,14 @@ def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ..
     if not isinstance(method, ComparesModels):
         raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
     names = [metric.model or "" for metric in metrics]
+    if task.ahead:
+        check_ahead(method)
     contest = method.contest(task, history, metrics)
     told = (name, task.confidence, len(history.labels), method.name)
     if contest is None:
         unknown = tuple(Ranked(one, math.nan, math.nan, math.nan, math.nan, TIED) for one in names)
-        return Ranking(unknown, *told, note="no drawn label yet: nothing is known about these models")
-    return _ranking(contest, names, task, told)
+        return Ranking(unknown, *told, note="no drawn label yet: nothing is known about these models", about=task.about)
+    return replace(_ranking(contest, names, task, told), about=task.about)
 
 
 def _ranking(contest: Contest, names: list[str], task: Task, told: tuple[str, float, int, str]) -> Ranking:
@@ -191,7 +197,7 @@ def _ranking(contest: Contest, names: list[str], task: Task, told: tuple[str, fl
             continue
         low, high = contest.interval(best, k, float(factors[k]))
         low, high = (low, high) if sign > 0 else (-high, -low)
-        decided = contest.unlabelled == 0 or contest.drawn >= LEAST_RANKED
+        decided = contest.exact or contest.drawn >= LEAST_RANKED
         tier = WORSE if decided and low > 0 else TIED
         rows.append(Ranked(name, value, sign * float(contest.values[best] - value), low, high, tier))
     places = {BEST: 0, TIED: 1, WORSE: 2}
@@ -199,13 +205,20 @@ def _ranking(contest: Contest, names: list[str], task: Task, told: tuple[str, fl
     tied = [one for one in rows if one.tier == TIED and not math.isnan(one.behind)]
     if not tied or contest.unlabelled == 0:
         return Ranking(tuple(rows), *told, contender=tied[0].model if tied else None)
-    return Ranking(tuple(rows), *told, contender=tied[0].model, labels_to_separate=_more_labels(tied[0], contest))
+    other = names.index(tied[0].model)
+    floor = contest.least_half_width(best, other, float(factors[other]))
+    more = _more_labels(tied[0], contest, floor)
+    return Ranking(tuple(rows), *told, contender=tied[0].model, labels_to_separate=more)
 
 
-def _more_labels(contender: Ranked, contest: Contest) -> int | None:
-    """Labels until the interval of a difference excludes 0, if it stays as it is: widths shrink like 1 / sqrt(n)."""
+def _more_labels(contender: Ranked, contest: Contest, floor: float = 0.0) -> int | None:
+    """Labels until the interval of a difference excludes 0, if it stays as it is: widths shrink like 1 / sqrt(n).
+
+    floor  what is left of the half-width if every point is labelled
+    """
     reach = contender.behind - contender.low
-    if not (contender.behind > 0 and math.isfinite(reach)):
+    if not (contender.behind > floor and math.isfinite(reach)):
         return None
-    wanted = contest.labels * max((reach / contender.behind) ** 2, 1.0) - contest.labels
+    left = max(reach**2 - floor**2, 0.0) / (contender.behind**2 - floor**2)
+    wanted = contest.labels * max(left, 1.0) - contest.labels
     return None if wanted > contest.unlabelled else max(1, math.ceil(wanted))

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from altmas.errors import FileError, MethodError, PlanError
 from altmas.frames import frame_of
 from altmas.history import History
 from altmas.intervals import normal_quantile
-from altmas.methods import Method, check, method_named
+from altmas.methods import Method, check, check_ahead, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.metrics import MetricLike, metric_set, truth_values
 from altmas.outputs import NOTHING, Kept, kept_by, writable, write_whole
@@ -23,7 +23,7 @@ from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.ranking import WORSE
 from altmas.ranking import rank as rank_models
-from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Task
 
 Row = dict[str, Any]
 
@@ -86,6 +86,7 @@ def simulate(
     batch: int = 10,
     confidence: float = DEFAULT_CONFIDENCE,
     rank: str = "",
+    about: About = "pool",
     results: str | Path | None = None,
     progress: bool = True,
 ) -> Simulation:
@@ -95,6 +96,8 @@ def simulate(
     batch    labels told between two proposals
     rank     a metric by which several models are ranked: draws go where contenders differ; a further row, "metric of
              the model ranked best", has the true value of the chosen model beside that of the truly best one
+    about    "future": the given pool stands for all data; every run takes a sample of it, of whole groups and with
+             replacement, as its pool, and intervals are to cover the value on all data
     results  a .jsonl file: finished runs are kept there and not repeated when the same call is made again
 
     Raises PlanError, UnknownLabel, MetricError or MethodError before anything runs.
@@ -102,12 +105,14 @@ def simulate(
     import joblib  # here, because nobody who only labels needs it
 
     ranked = metrics_to_rank(rank, pool) if rank else ()
-    task = Task(pool, metric_set(metrics, pool), confidence, seed, rank=ranked)
+    task = Task(pool, metric_set(metrics, pool), confidence, seed, rank=ranked, about=about)
     labels = truth_codes(pool, truth)
     steps = _steps(budgets, repeats, batch, len(pool))
     chosen = [method_named(method) for method in methods]
     for method in chosen:
         check(method, pool, task.metrics)
+        if task.ahead:
+            check_ahead(method)
         if rank and not isinstance(method, ComparesModels):
             raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
     cells = [(method, repeat) for repeat in range(repeats) for method in chosen]
@@ -146,8 +151,12 @@ def _run(method: Method, task: Task, truth: NDArray[np.int64], steps: list[int],
     """One run of one method: the estimates at each number of labels."""
     from threadpoolctl import threadpool_limits
 
-    task = replace(task, seed=_seed(task.seed, repeat))
     exact = truth_values(task.pool, truth, task.metrics)
+    best = truth_values(task.pool, truth, task.rank)
+    task = replace(task, seed=_seed(task.seed, repeat))
+    if task.ahead:
+        sampled = sample_of_groups(task.pool, np.random.default_rng([task.seed, 1]))
+        task, truth = replace(task, pool=task.pool._taken(*sampled)), truth[sampled[0]]
     rows: list[Row] = []
     history, started = History(len(task.pool)), time.perf_counter()
     with threadpool_limits(1):
@@ -172,14 +181,23 @@ def _run(method: Method, task: Task, truth: NDArray[np.int64], steps: list[int],
             ]
             if task.rank:
                 told = {"method": method.name, "labels": labels, "repeat": repeat, "seconds": seconds}
-                rows.append(told | _choice(method, task, history, truth))
+                rows.append(told | _choice(method, task, history, best))
     return rows
 
 
-def _choice(method: Method, task: Task, history: History, truth: NDArray[np.int64]) -> Row:
+def sample_of_groups(pool: Pool, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """(rows, their groups) of as many groups as the pool has, drawn with replacement; of points where it has none."""
+    if pool.group is None:
+        return rng.integers(len(pool), size=len(pool)), None
+    order = np.argsort(pool.group, kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(pool.group[order])) + 1)
+    drawn = [members[k] for k in rng.integers(len(members), size=len(members))]
+    return np.concatenate(drawn), np.repeat(np.arange(len(drawn)), [len(one) for one in drawn])
+
+
+def _choice(method: Method, task: Task, history: History, true: Mapping[str, float]) -> Row:
     """The true metric of the model that is ranked best, beside that of the truly best one, and who was excluded."""
     found = rank_models(method, task, history, task.rank, task.rank[0].name)
-    true = truth_values(task.pool, truth, task.rank)
     values = {metric.model: true[metric.name] for metric in task.rank}
     best = (min if task.rank[0].lower_is_better else max)(values.values())
     base = task.rank[0].name.removeprefix(f"{task.rank[0].model}: ")
@@ -220,7 +238,8 @@ def _key(method: Method, repeat: int) -> str:
 
 def _settings(task: Task, steps: list[int], batch: int, seed: int) -> Row:
     """What two calls must share for one to continue the other."""
-    ranked = {"rank": [metric.name for metric in task.rank]} if task.rank else {}
+    ranked: Row = {"rank": [metric.name for metric in task.rank]} if task.rank else {}
+    ranked |= {"about": task.about} if task.ahead else {}
     return ranked | {
         "pool": task.pool.fingerprint,
         "metrics": [metric.name for metric in task.metrics],

@@ -8,7 +8,7 @@ import typer
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import READ, command
-from altmas.estimates import FLOOR, Estimates
+from altmas.estimates import FLOOR, Estimates, about_in_words
 
 
 @command(
@@ -46,6 +46,7 @@ def estimate(
             points = (f"{value} {show.counted(count, 'point')}" for value, count in sorted(sizes[name].items()))
             show.say(f"{name}: " + ", ".join(points))
         show.estimates(found, 0 if name is None else FLOOR)
+    show.say(about_in_words(found.about))
 
 
 def _plain(found: Estimates, points: Counter[str] | None) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def init(
     slices: opt.Slices = None,
     show_: opt.Show = None,
     classes: opt.Classes = None,
+    group: opt.Group = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budget: Annotated[
@@ -40,6 +41,7 @@ def init(
     targets: opt.Targets = None,
     thresholds: opt.Thresholds = None,
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
+    about: opt.About = "pool",
     guarantee: Annotated[
         bool,
         typer.Option(
@@ -84,7 +86,7 @@ def init(
     keep the table where it is, the session reads it again. Without --prediction it is the items themselves that are
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
-    pool = opt.pool_of(data, prediction, id, features, scores, slices, show_, classes)
+    pool = opt.pool_of(data, prediction, id, features, scores, slices, show_, classes, group)
     made = Session.create(
         session,
         pool,
@@ -98,6 +100,7 @@ def init(
         exist_ok=exist_ok,
         double_share=double_share,
         guarantee=guarantee,
+        about=opt.about_of(about),
         rank=rank,
         instructions=instructions,
         definitions=opt.pairs("--definition", definitions, last=False),

@@ -17,6 +17,8 @@ from altmas.outputs import STDOUT
 from altmas.pool import Pool
 from altmas.session import Session
 from altmas.suggest import listing
+from altmas.task import ABOUT
+from altmas.task import About as Meant
 
 POOL = "The pool"
 AIM = "What to find out"
@@ -117,6 +119,24 @@ Slices = Annotated[
         "--slice", metavar="COLUMN", help="Column whose values split the pool; repeatable.", rich_help_panel=POOL
     ),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="COLUMN",
+        help="Column of what items come together in, as a conversation or a patient; for --about future.",
+        rich_help_panel=POOL,
+    ),
+]
+About = Annotated[
+    str,
+    typer.Option(
+        "--about",
+        metavar="pool|future",
+        help="What the numbers are about: this pool, or data like it, of which the pool is a sample (wider).",
+        rich_help_panel=AIM,
+    ),
+]
 Show = Annotated[
     list[str] | None,
     typer.Option(
@@ -192,6 +212,14 @@ Confidence = Annotated[float, typer.Option("--confidence", help="Level of the in
 Seed = Annotated[int, typer.Option("--seed", help="Every random choice follows from it.", rich_help_panel=AIM)]
 
 
+def about_of(text: str) -> "Meant":
+    """What --about says; PlanError if it is neither."""
+    found = next((one for one in ABOUT if one == text), None)
+    if found is None:
+        raise PlanError(f"--about {text!r} was not understood; expected pool or future")
+    return found
+
+
 def output(given: Path) -> Path:
     """Where to write: - is the standard output."""
     return STDOUT if str(given) == "-" else given
@@ -206,6 +234,7 @@ def pool_of(
     slices: Sequence[str] | None,
     show: Sequence[str] | None,
     classes: Sequence[str] | None,
+    group: str | None = None,
 ) -> "Pool":
     """The pool that the options describe."""
     with working("reading the table"):
@@ -218,6 +247,7 @@ def pool_of(
             slices=slices or (),
             show=(show[0] if len(show) == 1 else show) if show else None,
             classes=classes or None,
+            group=group,
         )
     for notice in pool.notices:
         hint(f"note: {notice}")

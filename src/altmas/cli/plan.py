@@ -9,6 +9,7 @@ from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import START, command, literal
 from altmas.errors import PlanError
+from altmas.estimates import about_in_words
 from altmas.methods import DEFAULT_METHOD, method_named
 from altmas.planning import PlannedDecision, WidthPlan, plan_widths
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
@@ -33,6 +34,7 @@ def plan(
     scores: opt.Scores = None,
     slices: opt.Slices = None,
     classes: opt.Classes = None,
+    group: opt.Group = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budgets: Annotated[
@@ -56,6 +58,7 @@ def plan(
         typer.Option("--accuracy", help="What to assume of the model; by default what its scores say, else 0.8."),
     ] = None,
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
+    about: opt.About = "pool",
     seed: opt.Seed = 0,
     worlds: Annotated[int, typer.Option("--worlds", min=1, help="How many imagined truths to average over.")] = 5,
     json: opt.Json = False,
@@ -65,6 +68,7 @@ def plan(
     The truth is imagined from the model's scores or an assumed accuracy, and, once a session has some, from labels.
     """
     wanted: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
+    wanted["about"] = opt.about_of(about)
     history, chosen, asked = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
     sides = opt.thresholds_of(thresholds)
     if session is not None:
@@ -76,12 +80,13 @@ def plan(
                 "confidence": one.plan.confidence,
                 "seed": one.plan.seed,
                 "metrics": metrics or list(one.plan.metrics),
+                "about": one.plan.about,
             }
             budgets = budgets or _ahead(len(history.labels), one.plan.budget or len(pool))
     elif data is None or prediction is None:
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
-        pool = opt.pool_of(data, prediction, None, features, scores, slices, None, classes)
+        pool = opt.pool_of(data, prediction, None, features, scores, slices, None, classes, group)
     if chosen.traits.interval == "none":
         show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")
     found = plan_widths(
@@ -114,7 +119,15 @@ def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
         plain = [vars(one) for one in found.widths]
         reach = [{"metric": a, "half_width": b, "method": c, "labels": d} for a, b, c, d in needs]
         decisions = [vars(one) for one in found.decisions]
-        show.as_json({"assumption": found.assumption, "widths": plain, "targets": reach, "decisions": decisions})
+        show.as_json(
+            {
+                "about": found.about,
+                "assumption": found.assumption,
+                "widths": plain,
+                "targets": reach,
+                "decisions": decisions,
+            }
+        )
         return
     width_of = {(one.metric, one.labels, one.method): one.half_width for one in found.widths}
     columns = ["metric", "labels", *(f"± {name}" for name in methods)]
@@ -129,6 +142,7 @@ def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
         show.say(f"±{width:g} for {metric} by {method}: {about}")
     for decision in found.decisions:
         show.say(_decision(decision))
+    show.say(about_in_words(found.about))
     show.paragraph(found.assumption[0].upper() + found.assumption[1:] + ".")
 
 

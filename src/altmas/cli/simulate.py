@@ -40,6 +40,7 @@ def simulate(
     scores: opt.Scores = None,
     slices: opt.Slices = None,
     classes: opt.Classes = None,
+    group: opt.Group = None,
     metrics: opt.Metrics = None,
     methods: Annotated[
         list[str] | None,
@@ -71,6 +72,7 @@ def simulate(
         typer.Option("--rank", metavar="METRIC", help="Rank several models by this metric.", rich_help_panel=opt.AIM),
     ] = "",
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
+    about: opt.About = "pool",
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> None:
@@ -81,7 +83,7 @@ def simulate(
     true = classes_of(data, truth)
     seen = {name for column in prediction or () for name in classes_of(data, column).tolist()}
     names = classes or sorted({*true.tolist(), *seen}, key=lambda one: (str(type(one)), one))
-    pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names)
+    pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names, group)
     found = run(
         pool,
         true,
@@ -94,6 +96,7 @@ def simulate(
         batch=batch,
         confidence=confidence,
         rank=rank,
+        about=opt.about_of(about),
         results=results,
         progress=not show.quiet(),
     )

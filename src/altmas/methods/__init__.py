@@ -185,6 +185,16 @@ def check(method: Method, pool: Pool, metrics: Sequence[Metric] | None = None) -
     check_installed(method)
 
 
+def check_ahead(method: Method) -> None:
+    """MethodError if the method's intervals cannot be about data like the pool, naming methods whose can."""
+    if not method.traits.ahead:
+        able = [name for name, make in METHODS.items() if make().traits.ahead]
+        raise MethodError(
+            f"method {method.name!r} with about='future': its intervals are about the items of the pool alone; methods "
+            f"that can speak of data like them: {', '.join(able)}"
+        )
+
+
 def check_installed(method: Method) -> None:
     """MissingExtra if what the method computes with is not installed."""
     require(method.traits.extra, f"method {method.name!r}")

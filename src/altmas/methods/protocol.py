@@ -19,6 +19,7 @@ class Traits:
     extra      the extra of the package that holds what it computes with; empty if it needs none
     metrics    kinds of metrics it can estimate; empty for any
     any_metric whether it estimates metrics that are no function of the table of predicted and true classes of one model
+    ahead      whether its intervals can be about data like the pool (`Task.about`)
     one_class  all metrics must be about the same class
     interval   the kind of interval it gives, as in Estimate.interval
     biased     whether its estimates are off on average, beyond the O(1/n) of any ratio, until everything is labelled
@@ -29,6 +30,7 @@ class Traits:
     extra: str = ""
     metrics: tuple[str, ...] = ()
     any_metric: bool = False
+    ahead: bool = False
     one_class: bool = False
     interval: str = "none"
     biased: bool = False

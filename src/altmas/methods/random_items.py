@@ -3,20 +3,34 @@
 The metric is taken at the weights of the labels: 1 for a volunteered one, R / n for a drawn one, with R the points that
 were not volunteered and n the drawn labels among the metric's points. phi_i = D_i(y_i) with the constant of the point:
     V = (1 - n/R) n/(n - 1) sum over the drawn of (R/n)^2 (phi_i - mean phi)^2                                     (S9)
+About data like the pool the sample is one of that data: the factor 1 - n/R, which is there because the pool ends, is
+left out, volunteered labels count with weight 1, and terms are added over groups before they are squared (F1).
 A sample in which every answer is right would have V = 0, so z^2 labels are added whose influence is at either end of
 its range with equal chances, wherever the metric has bounds.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from altmas.estimates import Estimate
 from altmas.history import History
-from altmas.intervals import bounded_interval, normal_quantile, student_quantile
+from altmas.intervals import Evidence, bounded_interval, normal_quantile, student_quantile
+from altmas.methods.random_sample import Ahead
 from altmas.metrics import LabelWeights, Metric
 from altmas.metrics.averages import too_few_labels
+from altmas.metrics.influence import ItemInfluence
+from altmas.pool import Pool
+from altmas.superpopulation import (
+    LEAST_GROUPS,
+    PoolSpread,
+    effective_groups,
+    group_sums,
+    groups_moving,
+    least_effect,
+    too_few_groups,
+)
 from altmas.task import Task
 from altmas.types import Array
 
@@ -26,6 +40,7 @@ class _Linear:
     """A metric, or one side of a difference, at the sample: centred terms (N,), variance of pseudo-labels.
 
     excess  most by which it is too high on average (below 0: too low);  drawn, rest  n and R
+    groups, crowd  how many equal groups its labels are worth (F2), and labels in each;  largest  most a term can be
     """
 
     value: float
@@ -34,6 +49,9 @@ class _Linear:
     excess: float
     drawn: int
     rest: int
+    groups: float = math.inf
+    crowd: float = 1.0
+    largest: float = 0.0
 
 
 def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
@@ -44,25 +62,70 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
     if math.isnan(value):
         note = "undefined: no label yet" if labels == 0 else f"undefined: no label so far tells about {metric.name}"
         return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
-    if all(side.drawn == side.rest for side in sides):
+    complete = all(side.drawn == side.rest for side in sides)
+    if complete and not task.ahead:
         told = (task.confidence, labels, float(labels), "fixed-n", "every point is labelled: exact")
         return Estimate(metric.name, value, value, value, *told)
     if why := too_few_labels(metric, labels, len(task.pool.classes)):
         return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=why)
-    drawn = min(side.drawn for side in sides)
+    drawn = labels if complete else min(side.drawn for side in sides)
     if drawn < 2:
         note = "no interval: fewer than two drawn labels"
         return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
-    low, high = _interval(metric, value, sides, task.confidence)
-    return Estimate(
-        metric.name, value, low, high, task.confidence, labels, float(labels), "fixed-n", metric.about.caution
-    )
+    groups = min(side.groups for side in sides)
+    if groups < LEAST_GROUPS:
+        return replace(without_groups(task, history, metric, groups), value=value)
+    variance, left = _variance(task, sides, labels / _size(task, metric))
+    low, high = _interval(metric, value, variance, sides, task.confidence, min(drawn, groups))
+    told = (task.confidence, labels, float(labels), "fixed-n", metric.about.caution)
+    least = math.sqrt(left) * (high - low) / 2
+    return Estimate(metric.name, value, low, high, *told, least_half_width=least)
 
 
-def _interval(metric: Metric, value: float, sides: list[_Linear], confidence: float) -> tuple[float, float]:
-    drawn = min(side.drawn for side in sides)
-    variance = float((np.sum([side.terms for side in sides], axis=0) ** 2).sum())
-    quantile = student_quantile(confidence, max(drawn - 1, 1))
+def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float, float]:
+    """(variance, share of it that is left when every point is labelled); labelled: share of the points that are."""
+    terms = np.sum([side.terms for side in sides], axis=0)
+    plain = float((terms**2).sum())
+    if not task.ahead:
+        return plain, 0.0
+    if task.pool.group is None or plain <= 0:
+        return plain, labelled
+    effect = _effect(terms, task.pool.group, sum(side.largest for side in sides), max(side.crowd for side in sides))
+    left = max(effect - (1 - labelled), 0.0) / effect if effect > 0 else labelled
+    return plain * effect, left
+
+
+def _effect(terms: Array, groups: Array, largest: float, crowd: float) -> float:
+    """How many times their plain variance groups make of these terms, at least (F4); crowd: labels of a group."""
+    plain, count = float((terms**2).sum()), len(np.unique(groups[terms != 0]))
+    together = float((group_sums(terms, groups) ** 2).sum()) * count / max(count - 1, 1)
+    seen = min(groups_moving(sign * terms, groups, largest) for sign in (-1.0, 1.0))
+    return max(together / plain if plain > 0 else 0.0, least_effect(seen, crowd, 1.0))
+
+
+def effect_of_groups(task: Task, history: History, metric: Metric) -> Ahead:
+    """What groups make of the variance of a metric of a table; all labels drawn, or no point without one."""
+    side = _linear(task, history, metric, 1.0)
+    labelled = _labels(task, history, metric) / _size(task, metric)
+    if task.pool.group is None:
+        return Ahead(left=labelled)
+    effect = max(_effect(side.terms, task.pool.group, side.largest, side.crowd), 1.0)
+    return Ahead(effect, side.groups, max(effect - (1 - labelled), 0.0) / effect)
+
+
+def without_groups(task: Task, history: History, metric: Metric, groups: float) -> Estimate:
+    """The estimate without an interval, because points come from too few groups."""
+    value = _linear(task, history, metric, 1.0).value if len(metric.parts) == 1 else math.nan
+    note = too_few_groups(PoolSpread(Evidence(0.0), groups), task.pool.group_name)
+    labels = _labels(task, history, metric)
+    return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
+
+
+def _interval(
+    metric: Metric, value: float, variance: float, sides: list[_Linear], confidence: float, witnesses: float
+) -> tuple[float, float]:
+    """The interval; witnesses: labels, or groups of them, that the variance is known from."""
+    quantile = student_quantile(confidence, max(witnesses - 1, 1))
     low, high = _plain_interval(metric, value, variance, sides, quantile, confidence)
     below, above = (sum(max(sign * side.excess, 0.0) for side in sides) for sign in (1, -1))
     return max(metric.bounds[0], low - below), min(metric.bounds[1], high + above)
@@ -71,7 +134,7 @@ def _interval(metric: Metric, value: float, sides: list[_Linear], confidence: fl
 def _plain_interval(
     metric: Metric, value: float, variance: float, sides: list[_Linear], quantile: float, confidence: float
 ) -> tuple[float, float]:
-    drawn = min(side.drawn for side in sides)
+    drawn = max(min(side.drawn for side in sides), 1)
     if not all(map(math.isfinite, metric.bounds)):
         half = quantile * math.sqrt(variance)
         return max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
@@ -91,15 +154,51 @@ def _linear(task: Task, history: History, metric: Metric, factor: float) -> _Lin
     n, rows = len(drawn), np.flatnonzero(labelled)
     weights = np.where(volunteered[rows], 1.0, rest / max(n, 1))
     value, items = metric.at(pool, LabelWeights(n_points, len(pool.classes), rows, history.known[rows], weights))
-    terms, pseudo = np.zeros(n_points), 0.0
-    if n > 1 and rest > n:
+    terms, pseudo, groups, crowd, largest = np.zeros(n_points), 0.0, math.inf, 1.0, 0.0
+    if task.ahead and len(rows):
+        terms, ends = _terms_ahead(task, metric, items, history.known, rows, weights)
+        pseudo = factor**2 * float(weights.sum()) ** 2 / len(rows) * float((ends**2).mean())
+        terms, largest = factor * terms, 2 * abs(factor) * float(ends.max(initial=0.0) * weights.max())
+        n, rest = (len(rows), len(rows)) if n == rest else (n, rest)
+        if pool.group is not None:
+            counts = trials_among(metric, pool, rows, history.known)
+            groups = effective_groups(counts, pool.group[rows])
+            crowd = float(counts.sum()) / max(groups, 1e-9)
+            pseudo *= max(_effect(terms, pool.group, largest, crowd), 1.0)
+    elif n > 1 and rest > n:
         moves = items.at(drawn, history.known[drawn]) + np.broadcast_to(items.constant(), n_points)[drawn]
         scale = factor * rest / n * math.sqrt((1 - n / rest) * n / (n - 1))
         terms[drawn] = scale * (moves - moves.mean())
         low, high = items.range()
         pseudo = factor**2 * rest**2 * (1 - n / rest) / n * float((((high - low) / 2)[inside] ** 2).mean())
     excess = math.copysign(metric.excess(pool, terms**2), factor)
-    return _Linear(factor * value, terms, pseudo, excess, n, rest)
+    return _Linear(factor * value, terms, pseudo, excess, n, rest, groups, crowd, largest)
+
+
+def _terms_ahead(
+    task: Task, metric: Metric, items: ItemInfluence, known: Array, rows: Array, weights: Array
+) -> tuple[Array, Array]:
+    """((N,) terms about data like the pool, half the range of D at the metric's points), of labelled rows."""
+    pool, n = task.pool, len(rows)
+    moves = items.at(rows, known[rows]) + np.broadcast_to(items.constant(), len(pool))[rows]
+    terms, centre = np.zeros(len(pool)), float(np.average(moves, weights=weights))
+    terms[rows] = weights * (moves - centre) * math.sqrt(n / max(n - 1, 1))
+    members, (low, high) = metric.members(pool), items.range()
+    return terms, (high - low if members is None else (high - low)[members]) / 2
+
+
+def trials_among(metric: Metric, pool: Pool, rows: Array, known: Array) -> Array:
+    """(n,) 1 where a labelled point counts for the metric: as a trial where it is a share of trials, else always."""
+    if not metric.is_table:
+        return np.ones(len(rows))
+    own = metric.rows(metric, pool)
+    found = metric.proportion((own.count, len(pool.classes)))
+    return np.ones(len(rows)) if found is None else found[1][own.codes[rows], known[rows]].astype(np.float64)
+
+
+def _size(task: Task, metric: Metric) -> int:
+    members = metric.members(task.pool)
+    return len(task.pool) if members is None else int(members.sum())
 
 
 def _labels(task: Task, history: History, metric: Metric) -> int:

@@ -2,27 +2,55 @@
 
 The pool has two parts: points whose labels were volunteered, known exactly, and the rest, of which a uniform sample
 was drawn. K = counts of the sample, n = its size, r_a = how many of the rest are predicted a (known).
+About data like the pool the factor 1 - n/N, which is there because the pool ends, gives way to the effect of groups.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 
-from altmas.intervals import Evidence, normal_quantile, score_interval, share_interval, student_quantile
+from altmas.intervals import (
+    Evidence,
+    bounded_interval,
+    normal_quantile,
+    score_interval,
+    share_interval,
+    student_quantile,
+)
 from altmas.metrics import Metric
 from altmas.metrics.averages import too_few_labels
 from altmas.types import Array
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """About data like the pool.
+
+    effect  how many times the variance of a plain sample groups make of it
+    groups  equal groups that the labels are worth (F2); inf without groups
+    left    share of the variance that is left when every point is labelled
+    """
+
+    effect: float = 1.0
+    groups: float = math.inf
+    left: float = 0.0
+
+
+@dataclass(frozen=True)
 class RandomSample:
-    """counts (C, C) of the drawn labels, exact (C, C) of the volunteered ones, rows (C,) = r_a of the rest."""
+    """counts (C, C) of the drawn labels, exact (C, C) of the volunteered ones, rows (C,) = r_a of the rest.
+
+    ahead  None for what is about the pool itself
+    """
 
     counts: Array
     exact: Array
     rows: Array
     calibrate_rows: bool = False
+    ahead: Ahead | None = None
 
     @property
     def drawn(self) -> int:
@@ -59,10 +87,13 @@ def interval_of_sample(metric: Metric, sample: RandomSample, confidence: float) 
     value = float(metric.of_table(sample.table)) if sample.table.sum() else np.nan
     if np.isnan(value):
         return np.nan, np.nan, np.nan, _why_undefined(metric, sample)
-    if sample.drawn == sample.rows.sum():
+    if sample.drawn == sample.rows.sum() and sample.ahead is None:
         return value, value, value, "every point is labelled: exact"
     if why := too_few_labels(metric, sample.drawn + sample.volunteered, sample.named):
         return value, np.nan, np.nan, why
+    if sample.ahead is not None and math.isfinite(sample.ahead.groups):
+        freedom = max(sample.ahead.groups - 1, 1.0)  # the level at which a normal quantile is as large as Student's
+        confidence = 2 * NormalDist().cdf(student_quantile(confidence, freedom)) - 1
     if metric.proportion(sample.counts.shape) is not None:
         low, high = _of_proportion(metric, sample, normal_quantile(confidence))
     else:
@@ -90,7 +121,9 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
     drawn = sample.table - sample.exact
     n, size = sample.counts[trials].sum(), drawn[trials].sum()
     share = drawn[successes].sum() / size if n else 0.5
-    if metric.about.trials_known:
+    if sample.ahead is not None:
+        unseen = sample.ahead.effect
+    elif metric.about.trials_known:
         size = sample.rows[trials.any(1)].sum()
         unseen = 1 - n / size if size else 0.0
     elif n == 0:  # no drawn point tells how many trials there are: all of the rest could be, on either side
@@ -104,7 +137,7 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
         )
         unseen *= calibrated / plain if plain else 1.0
     worth, half_point = (float(n / unseen), 0.5 / float(size)) if unseen > 0 else (np.inf, 0.0)
-    low, high = share_interval(share, worth, z, half_point)
+    low, high = share_interval(share, worth, z, half_point if sample.ahead is None else 0.0)
     top, bottom = sample.exact[successes].sum(), sample.exact[trials].sum() + size
     return (top + size * low) / bottom, (top + size * high) / bottom
 
@@ -121,6 +154,8 @@ def _linearised(metric: Metric, value: float, sample: RandomSample, confidence: 
         inner = (value * n + z**2 / 2) / (n + z**2)
         return share_interval(value, inner * (1 - inner) / variance, z)
     quantile = student_quantile(confidence, max(n - 1, 1))
+    if sample.ahead is not None:
+        return bounded_interval(value, variance, metric.bounds, quantile)
     return score_interval(value, Evidence(variance), metric.bounds, quantile)
 
 
@@ -134,8 +169,9 @@ def _variance(metric: Metric, sample: RandomSample, z: float, *, stratified: boo
     influence = metric.gradient(sample.table)  # dQ of moving one point into a cell
     if not stratified:
         share, size = smoothed / smoothed.sum(), sample.rows.sum()
+        left = 1 - sample.drawn / size if sample.ahead is None else sample.ahead.effect
         spread = (share * influence**2).sum() - (share * influence).sum() ** 2
-        return max(0.0, float(size**2 * (1 - sample.drawn / size) * spread / smoothed.sum()))
+        return max(0.0, float(size**2 * left * spread / smoothed.sum()))
     kept = sample.rows > 0
     smoothed, influence, rows = smoothed[kept], influence[kept], sample.rows[kept]
     seen = smoothed.sum(1)

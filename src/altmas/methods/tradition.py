@@ -12,9 +12,10 @@ from altmas.history import Batch, History
 from altmas.methods.draws import uniform_draws
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
-from altmas.methods.random_items import estimate_of_items
-from altmas.methods.random_sample import RandomSample, interval_of_sample
+from altmas.methods.random_items import effect_of_groups, estimate_of_items, without_groups
+from altmas.methods.random_sample import Ahead, RandomSample, interval_of_sample
 from altmas.metrics import Metric, table_of
+from altmas.superpopulation import LEAST_GROUPS
 from altmas.task import Task
 
 PROPOSE = "tradition: draws"
@@ -33,7 +34,11 @@ class Tradition(Method):
     calibrate_rows: bool = False
 
     name = "tradition"
-    traits = Traits(interval="fixed-n", any_metric=True)
+
+    @property
+    def traits(self) -> Traits:
+        """Known row sums are those of this pool, so calibrated rows tell nothing more about data like it."""
+        return Traits(interval="fixed-n", any_metric=True, ahead=not self.calibrate_rows)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         rng = history.rng(task.seed, PROPOSE)
@@ -84,13 +89,20 @@ class Tradition(Method):
     def _one(self, task: Task, history: History, metric: Metric) -> Estimate:
         if metric.contrasts:
             return self._gap(task, history, metric)
-        if not metric.is_table:
+        sample = sample_of(task, history, metric, self.calibrate_rows) if metric.is_table else None
+        mixed = sample is not None and sample.volunteered > 0 and sample.drawn < sample.rows.sum()
+        if sample is None or (task.ahead and mixed):
             return estimate_of_items(task, history, metric)
-        sample = sample_of(task, history, metric, self.calibrate_rows)
+        if task.ahead:
+            sample = _ahead(task, history, metric, sample)
+            if sample.ahead is not None and sample.ahead.groups < LEAST_GROUPS:
+                return without_groups(task, history, metric, sample.ahead.groups)
         value, low, high, note = interval_of_sample(metric, sample, task.confidence)
         labels = sample.drawn + sample.volunteered
         kind = "none" if math.isnan(low) else "fixed-n"
-        return Estimate(metric.name, value, low, high, task.confidence, labels, float(labels), kind, note)
+        left = 0.0 if sample.ahead is None or math.isnan(low) else math.sqrt(sample.ahead.left) * (high - low) / 2
+        told = (task.confidence, labels, float(labels), kind, note)
+        return Estimate(metric.name, value, low, high, *told, least_half_width=left)
 
     def _gap(self, task: Task, history: History, metric: Metric) -> Estimate:
         """Intervals of all pairs of groups together, by Bonferroni's inequality."""
@@ -98,6 +110,13 @@ class Tradition(Method):
         pairs = [estimate_of_items(alone, history, one) for one in metric.contrasts]
         values = [self._one(task, history, part).value for _, part in metric.parts]
         return gap_of(metric, pairs, values, task.confidence)
+
+
+def _ahead(task: Task, history: History, metric: Metric, sample: RandomSample) -> RandomSample:
+    """The same labels as a sample of data like the pool; all of them drawn, or no point without one."""
+    rows = sample.rows + sample.exact.sum(1)
+    together = RandomSample(sample.counts + sample.exact, np.zeros_like(sample.exact), rows)
+    return replace(together, ahead=effect_of_groups(task, history, metric) if together.drawn else Ahead())
 
 
 def sample_of(task: Task, history: History, metric: Metric, calibrate_rows: bool) -> RandomSample:

@@ -64,6 +64,8 @@ class Pool:
     ids          (N,) unique names of the points; by default 0..N-1
     slices       {"scanner": (N,) values}; a missing value is the slice "(missing)"
     items        what a labeller is shown: a sequence of N texts, image paths, arrays or dicts, or a frame of N rows
+    group        (N,) what points come together in: conversation, patient, document; a point without a value is a group
+                 of its own. It matters for what is said about data like the pool (`about="future"`)
 
     Raises PoolError, naming the first offending row (rows count from 0).
     """
@@ -78,6 +80,7 @@ class Pool:
         ids: ArrayLike | None = None,
         slices: Mapping[str, ArrayLike] | None = None,
         items: Any = None,
+        group: ArrayLike | None = None,
     ) -> None:
         self.items: Sequence[Any] | None = items_of(items)
         answers = {
@@ -94,6 +97,10 @@ class Pool:
         self.features = _features(features, self._n)
         self.ids = _ids(ids, self._n)
         self.slices = _slices(slices or {}, self._n)
+        self.group = None if group is None else _groups(group, self._n)
+        """(N,) the number of the group that each point belongs to, or None; groups are counted as they appear."""
+        self.group_name = "group"
+        """What the groups are called: the name of their column."""
         if self.items is not None and len(self.items) != self._n:
             raise PoolError(f"items has {len(self.items)} entries, predictions has {self._n}; one item per point")
         _refuse_half_characters(self.items)
@@ -121,12 +128,14 @@ class Pool:
         slices: str | Sequence[str] = (),
         show: str | Sequence[str] | None = None,
         classes: Sequence[Name] | None = None,
+        group: str | None = None,
     ) -> "Pool":
         """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
         `features` and `scores` name numeric columns, one column of equally long lists or a .npy file aligned by row,
         or are arrays; `show` names what a labeller sees. A list of prediction columns makes a model of each, called
-        like its column, with scores={column: ...}; None makes a pool without a model, which needs `classes`.
+        like its column, with scores={column: ...}; None makes a pool without a model, which needs `classes`. `group` is
+        the column of what points come together in (conversation, patient).
         Raises FileError or PoolError, naming the column.
         """
         pool: Pool = above("pool_from_table")(
@@ -138,6 +147,7 @@ class Pool:
             slices=slices,
             show=show,
             classes=classes,
+            group=group,
         )
         return pool
 
@@ -206,6 +216,21 @@ class Pool:
         other.models, other.memo = models, Memo(self.memo.file)
         return other
 
+    def _taken(self, rows: NDArray[np.int64], group: NDArray[np.int64] | None = None) -> "Pool":
+        """The points at these rows, as often as they occur, counted anew and without items; group as `Pool.group`."""
+        other = copy(self)
+        for derived in ("anchor", "fingerprint", "_index_of_id"):
+            other.__dict__.pop(derived, None)
+        other._n, other.ids, other.items, other.source, other.memo = len(rows), range(len(rows)), None, None, Memo()
+        other.models = tuple(
+            Model(one.name, one.predictions[rows], None if one.scores is None else one.scores[rows])
+            for one in self.models
+        )
+        other.features = None if self.features is None else self.features[rows]
+        other.slices = {name: values[rows] for name, values in self.slices.items()}
+        other.group = group
+        return other
+
     @cached_property
     def notices(self) -> tuple[str, ...]:
         """What looks like a mistake in the data though it is none by itself: class names that are nearly the same."""
@@ -226,6 +251,8 @@ class Pool:
             "scores": self.scores,
             "slices": repr([(name, self.slices[name].tolist()) for name in sorted(self.slices)]),
         }
+        if self.group is not None:
+            parts["group"] = self.group
         if [model.name for model in self.models] != [DEFAULT_MODEL]:
             parts["models"] = repr([(one.name, *_hashes(one)) for one in self.models])
         return {part: _hash(value) for part, value in parts.items() if value is not None}
@@ -426,6 +453,19 @@ def _slices(slices: Mapping[str, ArrayLike], n: int) -> dict[str, NDArray[np.str
         except TypeError as cause:
             raise PoolError(f"slice {name!r} holds values that are neither texts nor numbers") from cause
     return found
+
+
+def _groups(values: ArrayLike, n: int) -> NDArray[np.int64]:
+    """(N,) groups counted in the order in which they appear; a missing value is a group of its own."""
+    try:
+        names = _slices({"group": values}, n)["group"]
+    except PoolError as cause:
+        raise PoolError(str(cause).replace("slice 'group'", "group", 1)) from cause
+    lone = np.flatnonzero(names == MISSING)
+    _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
+    codes = first[inverse].astype(np.int64)
+    codes[lone] = lone
+    return np.asarray(np.unique(codes, return_inverse=True)[1], np.int64)
 
 
 def _refuse_half_characters(items: Sequence[Any] | None) -> None:

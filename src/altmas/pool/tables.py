@@ -39,6 +39,7 @@ def pool_from_table(
     slices: str | Sequence[str] = (),
     show: str | Sequence[str] | None = None,
     classes: Sequence[Name] | None = None,
+    group: str | None = None,
 ) -> Pool:
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
@@ -48,6 +49,7 @@ def pool_from_table(
                       scores of several models as {column of the model: one of these}
     slices            columns that divide the pool
     show              one column (items are its values) or several (items are dicts)
+    group             a column: what points come together in, as a conversation or a patient
     classes           the class list; by default the names of a Hugging Face ClassLabel, else what is seen
     Raises FileError or PoolError, naming the file, the column and the row (counted from 0).
     """
@@ -55,7 +57,7 @@ def pool_from_table(
     outputs = {name: _origin(one) for name, one in named_scores(scores, list(answers)).items()}
     parts = [slices] if isinstance(slices, str) else list(slices)
     shown = show if isinstance(show, str) else list(show or ()) or None
-    names = [*answers.values(), *([] if id is None else [id]), *parts]
+    names = [*answers.values(), *(one for one in (id, group) if one is not None), *parts]
     names += [shown] if isinstance(shown, str) else shown or []
     columns = Columns(table, names, [*_named(inputs), *(name for one in outputs.values() for name in _named(one))])
     try:
@@ -67,10 +69,12 @@ def pool_from_table(
             ids=None if id is None else columns.names(id),
             slices={name: columns.labels(name) for name in parts},
             items=None if shown is None else columns.items(shown),
+            group=None if group is None else columns.labels(group),
         )
     except PoolError as cause:
         roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs.get(DEFAULT_MODEL)}
         raise PoolError(_placed(str(cause), columns.where, roles)) from cause
+    pool.group_name = pool.group_name if group is None else group
     if isinstance(table, str | os.PathLike) and all(one is None or _stored(one) for one in (inputs, *outputs.values())):
         stored = {name: _stored(one) for name, one in outputs.items()}
         pool.source = {
@@ -83,7 +87,7 @@ def pool_from_table(
             "slices": parts,
             "show": shown,
             "classes": None if classes is None else list(pool.classes),
-        }
+        } | ({} if group is None else {"group": group})
     return pool
 
 

@@ -28,12 +28,7 @@ class Assumption:
 def assumptions_of(session: "Session", history: History, status: Status, estimates: Estimates) -> list[dict[str, Any]]:
     """Every assumption behind the figures, with what is known about it."""
     found = [
-        Assumption(
-            "The pool is what you care about",
-            "unchecked",
-            f"All figures are about these {len(session.pool):,} points and nothing else. Whether they stand for next "
-            "year's data cannot be seen from here.",
-        ),
+        _about(session),
         _draws(history),
         _interval(session, estimates),
         _labels(session),
@@ -43,6 +38,25 @@ def assumptions_of(session: "Session", history: History, status: Status, estimat
     ]
     diagnostics = estimates.info.get("diagnostics")
     return [asdict(one) for one in [*found, *([_belief(diagnostics)] if diagnostics else [])]]
+
+
+def _about(session: "Session") -> Assumption:
+    pool = session.pool
+    if not session.task.ahead:
+        return Assumption(
+            "The pool is what you care about",
+            "unchecked",
+            f"All figures are about these {len(pool):,} points and nothing else. Whether they stand for next year's "
+            "data cannot be seen from here.",
+        )
+    by = "point by point" if pool.group is None else f"in {int(pool.group.max()) + 1:,} groups ({pool.group_name})"
+    return Assumption(
+        "The pool is a random sample of the data you care about",
+        "unchecked",
+        f"All intervals are about data like these {len(pool):,} points, taken to have come {by}, each independently of "
+        "the others. Whether next year's data are like them cannot be seen from here. Groups that stayed unnamed "
+        "(conversations, patients) make the intervals too narrow.",
+    )
 
 
 def _draws(history: History) -> Assumption:

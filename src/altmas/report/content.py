@@ -61,6 +61,7 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
         "plan": {
             "metrics": [metric.name for metric in session.task.metrics],
             "confidence": session.plan.confidence,
+            "about": session.plan.about,
             "budget": session.plan.budget,
             "targets": dict(session.plan.targets),
             "thresholds": dict(session.plan.thresholds),
@@ -100,6 +101,8 @@ def _pool(session: "Session") -> Plain:
         "features": None if pool.features is None else int(pool.features.shape[1]),
         "scores": pool.scores is not None,
         "slices": list(pool.slices),
+        "groups": None if pool.group is None else int(pool.group.max()) + 1,
+        "group_name": pool.group_name,
     }
 
 
@@ -109,8 +112,9 @@ def _pool(session: "Session") -> Plain:
 def _metrics(session: "Session", history: History, estimates: Estimates) -> list[Plain]:
     """Each metric with its estimate, verdict, gain over random sampling and the cross-check without any belief."""
     rows = []
-    early = history.drawn_labels < LEAST_DRAWN and len(history.labels) < len(session.pool)
-    checkable = has_probabilities(history) and len(history.labels) < len(session.pool)
+    complete = len(history.labels) == len(session.pool)
+    early = history.drawn_labels < LEAST_DRAWN and not (complete and not session.task.ahead)
+    checkable = has_probabilities(history) and not complete
     sample = (
         sample_of(session.pool, history, inclusion_of(session.method, session.pool, history)) if checkable else None
     )

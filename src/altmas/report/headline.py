@@ -67,6 +67,12 @@ def _next(one: Plain, tone: str, content: Plain) -> str:
         missing = plural(LEAST_DRAWN - content["drawn_labels"], "more label")
         return f"Nothing is decided with fewer than {LEAST_DRAWN} drawn labels: at least {missing} to go."
     more = labels_needed(one, content["labels"], content["pool"]["points"])
+    if math.isinf(more):
+        left = _bare(one, one["least_half_width"], 1)
+        return (
+            f"Labels alone will not do: about data like this pool \u00b1{left} is left when every point is labelled; "
+            "take a larger pool."
+        )
     if math.isnan(more):
         return "More labels are needed; how many cannot be said yet."
     settled = "settle it" if one["threshold"] is not None else "reach that"
@@ -94,7 +100,10 @@ def labels_needed(one: Plain, labels: int, points: int) -> float:
     else:
         z = NormalDist().inv_cdf((1 + one["confidence"]) / 2)
         wanted = abs(one["value"] - one["threshold"]) * z / (z + NormalDist().inv_cdf(PROBABLY))
-    spread = (1 / labels - 1 / points) * (wanted / half) ** 2
+    least = one.get("least_half_width") or 0.0
+    if least >= wanted:
+        return math.inf
+    spread = (1 / labels - 1 / points) * (wanted**2 - least**2) / max(half**2 - least**2, 1e-300)
     needed = 1 / (spread + 1 / points)
     return max(1.0, float(needed) - labels)
 

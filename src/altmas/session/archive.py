@@ -133,6 +133,7 @@ def parts_of(pool: Pool) -> Parts:
         "items": kind,
         "points": len(pool),
         "models": [model.name for model in pool.models],
+        "group": None if pool.group is None else pool.group_name,
     }
     yield from _text_chunks("about", json.dumps(content))
     for number, model in enumerate(pool.models):
@@ -145,6 +146,8 @@ def parts_of(pool: Pool) -> Parts:
         yield from _chunks("features", pool.features)
     for number, column in enumerate(pool.slices.values()):
         yield from _chunks(f"slice {number}", column)
+    if pool.group is not None:
+        yield from _chunks("group", pool.group)
     yield from items
 
 
@@ -166,7 +169,9 @@ def pool_of(part: ReadPart) -> Pool:
         ids=counted if content["counted"] else _json(part("ids")),
         slices={name: _column(part(f"slice {number}")) for number, name in enumerate(content["slices"])},
         items=_items(content["items"], part),
+        group=_array(part("group")),
     )
+    pool.group_name = content.get("group") or pool.group_name
     for model in models:
         refuse_damaged(model, pool)
     pool.classes_inferred = content["classes_inferred"]

@@ -16,14 +16,14 @@ import numpy as np
 
 from altmas.errors import MethodError, PlanError
 from altmas.guaranteed import offers_guarantee
-from altmas.methods import DEFAULT_METHOD, Method, check, check_installed, method_named
+from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_installed, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.methods.protocol import DrawsInSequence
 from altmas.metrics import Metric, MetricLike, is_one, metric_set, plain_name
 from altmas.pool import Pool
 from altmas.session.plan_json import canonical, method_from, method_json, metric_from, metric_json, metric_name
 from altmas.suggest import listing, near
-from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
+from altmas.task import ABOUT, DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,7 @@ class Plan:
     thresholds    {metric: value}; the session may stop once the interval lies wholly on one side
     double_share  share of the drawn points that two annotators label without seeing each other's vote
     guarantee     intervals with a finite-sample proof that holds at every look, where the metric has one
+    about         "pool": the items themselves; "future": data like them, of which they are a sample (`Pool.group`)
     rank          the metric by which the models are to be ranked: draws then go where contenders differ; "" for none
     instructions  what the labellers are told;  definitions  {class: what it means}
     fingerprint   of the pool: one hash for each part
@@ -50,6 +51,7 @@ class Plan:
     seed: int = 0
     double_share: float = 0.0
     guarantee: bool = False
+    about: About = "pool"
     rank: str = ""
     instructions: str = ""
     definitions: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +71,7 @@ class Plan:
         seed: int | None = 0,
         double_share: float = 0.0,
         guarantee: bool = False,
+        about: About = "pool",
         rank: str = "",
         instructions: str = "",
         definitions: Mapping[str, str] | None = None,
@@ -89,6 +92,7 @@ class Plan:
             seed=secrets.randbits(31) if seed is None else _whole("seed", seed),
             double_share=_share("double_share", double_share, ends=True),
             guarantee=_provable(bool(guarantee), chosen, asked, pool),
+            about=_about(about, chosen, bool(guarantee)),
             rank=_rank(rank, chosen, pool),
             instructions=str(instructions),
             definitions={str(pool.classes[pool.code(c)]): str(text) for c, text in (definitions or {}).items()},
@@ -108,6 +112,7 @@ class Plan:
             targets,
             budget=self.budget,
             guarantee=self.guarantee,
+            about=self.about,
             rank=metrics_to_rank(self.rank, pool) if self.rank else (),
             stopping=stopping,
         )
@@ -208,6 +213,7 @@ class Plan:
         _whole("seed", self.seed)
         _share("confidence", self.confidence, ends=False)
         _share("double_share", self.double_share, ends=True)
+        _about(self.about, self.method, self.guarantee)
         for what, numbers in (("target", self.targets), ("threshold", self.thresholds)):
             for name, value in numbers.items():
                 _number(f"{what} for {name!r}:", value)
@@ -282,6 +288,21 @@ def _rank(metric: str, method: Method, pool: Pool) -> str:
         if not isinstance(method, ComparesModels):
             raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
     return metric
+
+
+def _about(about: object, method: Method, guarantee: bool) -> About:
+    """What the numbers are about; PlanError or MethodError if the method, or a proof, cannot be about that."""
+    found = next((one for one in ABOUT if one == about), None)
+    if found is None:
+        raise PlanError(f"about={about!r} was not understood; expected 'pool' or 'future'{near(about, ABOUT)}")
+    if found == "future" and guarantee:
+        raise PlanError(
+            "guarantee=True with about='future': the proof is about the items of the pool, not about data like them; "
+            "leave one of the two out"
+        )
+    if found == "future":
+        check_ahead(method)
+    return found
 
 
 def _budget(budget: int | None, pool: Pool) -> int | None:

@@ -31,7 +31,8 @@ from altmas.pool import Model, Name, Pool
 from altmas.pool.alignment import aligned
 from altmas.progress import progress_bar
 from altmas.session.answers import Answer, annotator_name, authentication
-from altmas.session.archive import about, archivable, compare, parts_of, stored_pool
+from altmas.session.archive import about as about_pool
+from altmas.session.archive import archivable, compare, parts_of, stored_pool
 from altmas.session.arrays import pack
 from altmas.session.changes import Change, change_entry
 from altmas.session.journal import Journal
@@ -45,7 +46,7 @@ from altmas.session.snapshot import Snapshot, Status, status_of
 from altmas.session.stopping import Decision, Goal
 from altmas.session.store import Entry, Event, LabelStore
 from altmas.session.votes import LEASE_SECONDS, Undone, Votes
-from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Task
 from altmas.tensors import detached
 from altmas.version import __version__
 
@@ -118,6 +119,7 @@ class Session:
         exist_ok: bool = False,
         double_share: float = 0.0,
         guarantee: bool = False,
+        about: About = "pool",
         rank: str = "",
         instructions: str = "",
         definitions: Mapping[str, str] | None = None,
@@ -138,6 +140,7 @@ class Session:
             seed=seed,
             double_share=double_share,
             guarantee=guarantee,
+            about=about,
             rank=rank,
             instructions=instructions,
             definitions=definitions,
@@ -146,7 +149,7 @@ class Session:
         if exist_ok and file is not None and file.exists():
             return cls._reopened(file, plan, pool, any_seed=seed is None)
         archived = file is not None and pool.source is None and archivable(pool)
-        origin = about(pool, archived, file)
+        origin = about_pool(pool, archived, file)
         first = Entry("created", body={"plan": plan.to_json(), "pool": origin, "versions": _versions()})
         store = LabelStore.create(file, parts_of(pool) if archived else (), first)
         return cls(store, plan, pool, store.events())

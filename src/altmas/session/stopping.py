@@ -71,14 +71,16 @@ def decide(
         return Decision(False, "the budget is not spent and no target was set")
     if drawn < LEAST_DRAWN:
         return Decision(False, f"{drawn} drawn labels: nothing is decided with fewer than {LEAST_DRAWN}")
-    found = goals(plan, drawn, estimates(), proven)
+    told = estimates()
+    found = goals(plan, drawn, told, proven)
     targets = [goal for goal in found if goal.kind == "target"]
     thresholds = [goal for goal in found if goal.kind == "threshold"]
     if targets and all(goal.reached for goal in targets):
         return Decision(True, "every target is reached")
     if thresholds and all(goal.reached for goal in thresholds):
         return Decision(True, "every threshold is decided")
-    missing = [f"{goal.metric} is not within {goal.wanted:g} yet" for goal in targets if not goal.reached]
+    by_name = {estimate.metric: estimate for estimate in told}
+    missing = [_too_wide(by_name[goal.metric], goal.wanted) for goal in targets if not goal.reached]
     missing += [f"{goal.metric} is not clear of {goal.wanted:g} yet" for goal in thresholds if not goal.reached]
     return Decision(False, "; ".join(missing))
 
@@ -97,6 +99,16 @@ def goals(
         clear = settled(by_name[name], value) if shown is None else shown
         found.append(Goal(name, "threshold", value, by_name[name].half_width, clear))
     return tuple(found)
+
+
+def _too_wide(estimate: Estimate, wanted: float) -> str:
+    """What is missing for a target; about data like the pool it may be more than the pool can give."""
+    if estimate.least_half_width > wanted:
+        return (
+            f"{estimate.metric} will not get within {wanted:g} with this pool: about data like it, "
+            f"\u00b1{estimate.least_half_width:.3g} is left when every point is labelled"
+        )
+    return f"{estimate.metric} is not within {wanted:g} yet"
 
 
 def settled(estimate: Estimate, threshold: float) -> bool:

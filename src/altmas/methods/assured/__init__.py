@@ -18,9 +18,9 @@ from altmas.intervals import (
     anytime_quantile,
     missed_tail,
     normal_quantile,
-    score_interval,
     simultaneous_quantile,
 )
+from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.contest import Contest, disagreement, importance
 from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
@@ -43,6 +43,7 @@ from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, SumOfItems
 from altmas.pool import Pool
 from altmas.suggest import near
+from altmas.superpopulation import too_few_groups
 from altmas.task import Task
 from altmas.types import Array
 
@@ -70,7 +71,7 @@ class Assured(Method):
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
-    traits: ClassVar[Traits] = Traits(interval="fixed-n", any_metric=True)
+    traits: ClassVar[Traits] = Traits(interval="fixed-n", any_metric=True, ahead=True)
 
     def __post_init__(self) -> None:
         for name in self.also:
@@ -188,7 +189,7 @@ class Assured(Method):
     def _contest(
         self, task: Task, history: History, samples: list[StageSample], metrics: tuple[Metric, ...]
     ) -> Contest:
-        return Contest(_Estimators(samples, task, history), metrics, self._factor(task, history))
+        return Contest(_Estimators(samples, task, history), metrics, self._factor(task, history), task.ahead)
 
     def _defensive_share(self, task: Task, estimator: Difference) -> float:
         """The share of uniform draws: enough that errors nobody saw do not decide the width, where errors are rare.
@@ -272,10 +273,10 @@ class Assured(Method):
     def _answer(self, task: Task, found: Linearised, factor: float) -> Estimate:
         metric, kind = found.metric, "asymptotic" if task.stopping else "fixed-n"
         told = (task.confidence, found.labels)
-        if found.unlabelled == 0 and not math.isnan(found.value):
+        if found.unlabelled == 0 and not math.isnan(found.value) and not task.ahead:
             value, note = found.value, "every point is labelled: exact"
             return Estimate(metric.name, value, value, value, *told, float(found.labels), kind, note)
-        if math.isnan(found.value) or found.drawn == 0:
+        if math.isnan(found.value) or (found.drawn == 0 and found.unlabelled > 0):
             return Estimate(
                 metric.name, math.nan, math.nan, math.nan, *told, note=_insufficient(metric, found, len(task.pool))
             )
@@ -283,10 +284,15 @@ class Assured(Method):
         if metric.about.over_classes and found.labels < found.classes:
             note = f"no interval: fewer labels ({found.labels}) than classes ({found.classes}) to average over"
             return Estimate(metric.name, value, math.nan, math.nan, *told, note=note)
-        low, high = score_interval(value, found.evidence, metric.bounds, factor)
-        low, high = max(metric.bounds[0], low - found.too_high), min(metric.bounds[1], high + found.too_low)
+        ahead = ahead_of(found, missed_tail(factor)) if task.ahead else None
+        if ahead is not None and ahead.too_few:
+            note = too_few_groups(ahead, task.pool.group_name)
+            return Estimate(metric.name, value, math.nan, math.nan, *told, note=note)
+        low, high = interval_of(found, value, factor, ahead)
         note = metric.about.caution if found.skipped == 0 else _skip_note(metric, found)
-        return Estimate(metric.name, value, low, high, *told, found.effective_labels(), kind, note)
+        least = 0.0 if ahead is None else ahead.least_half_width(factor)
+        worth = found.effective_labels()
+        return Estimate(metric.name, value, low, high, *told, worth, kind, note, least_half_width=least)
 
     # ------------------------------------------------------------ fits
 
@@ -404,9 +410,12 @@ def _training_weights(exposure: Array) -> Array:
 
 def _simultaneous_factor(task: Task, found: list[Linearised]) -> float:
     """How many standard errors hold for all metrics together."""
-    terms = np.zeros((len(task.pool), len(found)))
-    for place, one in enumerate(found):
-        np.add.at(terms[:, place], one.rows, one.terms)
+    if task.ahead:
+        terms = contributions_by_group([one.sides for one in found], task.pool.group)
+    else:
+        terms = np.zeros((len(task.pool), len(found)))
+        for place, one in enumerate(found):
+            np.add.at(terms[:, place], one.rows, one.terms)
     kept = terms[np.flatnonzero(np.abs(terms).sum(1) > 0)]
     if not len(kept):
         return normal_quantile(task.confidence)

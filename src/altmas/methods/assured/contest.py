@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from altmas.errors import MetricError, PlanError
 from altmas.history import History
-from altmas.intervals import missed_tail, normal_quantile, score_interval
-from altmas.methods.assured.estimator import Difference, Side, linearised_sum, residuals_of
+from altmas.intervals import missed_tail, normal_quantile
+from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
+from altmas.methods.assured.estimator import Difference, Linearised, Side, linearised_sum, residuals_of
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
 from altmas.metrics.influence import SumOfItems
@@ -40,11 +41,13 @@ class Contest:
 
     among   the difference estimator of a set of points (None: the whole pool)
     factor  how many standard errors the interval of one difference reaches
+    ahead   whether it is about data like the pool, not about the pool itself
     """
 
     among: Callable[[NDArray[np.bool_] | None], Difference]
     metrics: Sequence[Metric]
     factor: float
+    ahead: bool = False
 
     @cached_property
     def estimator(self) -> Difference:
@@ -120,9 +123,18 @@ class Contest:
     @cached_property
     def shown(self) -> Array:
         """(K, K) variance shown of q_k - q_j."""
-        products = self.roots.T @ self.roots
-        own = np.diag(products)
-        return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * products, 0.0))
+        return _squared_distances(self.roots)
+
+    @property
+    def exact(self) -> bool:
+        """Whether values are the truth: every point has a label, and the pool itself is what they are about."""
+        return self.unlabelled == 0 and not self.ahead
+
+    def least_half_width(self, k: int, j: int, factor: float) -> float:
+        """About the half-width of q_k - q_j that is left if every point is labelled."""
+        if not self.ahead:
+            return 0.0
+        return ahead_of(self._difference(k, j, factor), missed_tail(factor)).least_half_width(factor)
 
     def expected_squares(self, k: int, j: int) -> Array:
         """(N,) Var_f(d_i): squared residuals of the difference as the belief expects them."""
@@ -136,23 +148,39 @@ class Contest:
         wanted  the models whose c_k is asked for; the others have the factor of one difference
         """
         found = np.full(len(self.metrics), max(self.factor, normal_quantile(confidence)))
-        noise = rng.standard_normal((MULTIPLIERS, len(self.roots))) @ self.roots
+        roots, shown = self.roots, self.shown
+        if self.ahead:
+            sides = [((1.0, self.estimator, side.items),) for side in self.sides]
+            roots = contributions_by_group(sides, self.estimator.pool.group)
+            shown = _squared_distances(roots)
+        noise = rng.standard_normal((MULTIPLIERS, len(roots))) @ roots
         for k in range(len(found)) if wanted is None else wanted:
-            others = self.shown[k] > 1e-18 * max(float(self.shown.max()), 1e-300)
+            others = shown[k] > 1e-18 * max(float(shown.max()), 1e-300)
             if others.any():
-                largest = ((noise[:, others] - noise[:, [k]]) / np.sqrt(self.shown[k][others])).max(1)
+                largest = ((noise[:, others] - noise[:, [k]]) / np.sqrt(shown[k][others])).max(1)
                 found[k] = max(found[k], float(np.quantile(largest, (1 + confidence) / 2)))
         return found
 
     def interval(self, k: int, j: int, factor: float) -> tuple[float, float]:
         """(low, high) of q_k - q_j, nan where undefined; exact where every point is labelled."""
         value = float(self.values[k] - self.values[j])
-        if math.isnan(value) or self.unlabelled == 0 or self.drawn == 0:
-            return (value, value) if self.unlabelled == 0 else (math.nan, math.nan)
-        metric = difference(self.metrics[k], self.metrics[j])
-        told = linearised_sum(metric, self.among, missed_tail(factor))
-        low, high = score_interval(told.value, told.evidence, metric.bounds, factor)
-        return max(metric.bounds[0], low - told.too_high), min(metric.bounds[1], high + told.too_low)
+        if math.isnan(value) or self.exact or self.drawn == 0:
+            return (value, value) if self.exact else (math.nan, math.nan)
+        told = self._difference(k, j, factor)
+        ahead = ahead_of(told, missed_tail(factor)) if self.ahead else None
+        if ahead is not None and ahead.too_few:
+            return math.nan, math.nan
+        return interval_of(told, told.value, factor, ahead)
+
+    def _difference(self, k: int, j: int, factor: float) -> Linearised:
+        return linearised_sum(difference(self.metrics[k], self.metrics[j]), self.among, missed_tail(factor))
+
+
+def _squared_distances(roots: Array) -> Array:
+    """(K, K) sum over the rows of (R_k - R_j)^2."""
+    products = roots.T @ roots
+    own = np.diag(products)
+    return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * products, 0.0))
 
 
 @runtime_checkable

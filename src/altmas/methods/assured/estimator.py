@@ -235,6 +235,8 @@ class Difference:
             rows=rows,
             half_point=self._largest_change(side.items) / 2,
             too_high=metric.excess(self.pool, np.bincount(rows, found, len(self.known))),
+            estimator=self,
+            sides=((1.0, self, side.items),),
         )
 
     def _largest_change(self, items: ItemInfluence) -> float:
@@ -276,13 +278,14 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
     union = among(metric.members(pool))
     n_stages, n_points = len(union.samples), len(known)
     terms, centred = np.zeros((n_stages, n_points)), np.zeros((n_stages, n_points))
-    parts, value, too_high, too_low = [], 0.0, 0.0, 0.0
+    parts, sides, value, too_high, too_low = [], [], 0.0, 0.0, 0.0
     for factor, side_metric in metric.parts:
         members = side_metric.members(pool)
         estimator = among(members)
         side = estimator.side(side_metric)
         value += factor * side.value
         parts.append((factor, side.items, members))
+        sides.append((factor, estimator, side.items))
         squares = np.zeros(n_points)
         for stage, part in enumerate(estimator.parts):
             residuals = residuals_of(side.items, part, known)
@@ -312,6 +315,8 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
         half_point=union._largest_change(items) / 2,
         too_high=too_high,
         too_low=too_low,
+        estimator=union,
+        sides=sides,
     )
 
 
@@ -499,6 +504,7 @@ class Linearised:
     terms   (n,) signed terms of the correction, at the sampled rows
     half_point  half of what the label of one more point can change
     too_high, too_low  most by which the estimate is off on average, to either side
+    estimator  of all points that it is about;  sides  (factor, estimator of its points, influence) of each part
     """
 
     metric: Metric
@@ -513,6 +519,8 @@ class Linearised:
     classes: int
     terms: Array
     rows: Array
+    estimator: Difference
+    sides: Sequence[tuple[float, Difference, ItemInfluence]]
     half_point: float = 0.0
     too_high: float = 0.0
     too_low: float = 0.0

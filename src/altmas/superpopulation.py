@@ -1,0 +1,179 @@
+"""About data like the pool: its points, or groups of points, are a sample of what is to come (`about="future"`).
+
+N points in G groups: conversations, patients, documents; every point is one where nobody named any. phi_i is how point
+i moves the metric, with mean 0 over the pool, and z_i what it contributes to the estimate: phi_i of its label, of what
+is believed of it, and the expanded residual of both where it was drawn. The error about data like the pool has two
+parts: that of the estimate about the pool, and that of the pool about what it was taken from, with variance
+    F = G/(G - 1) ( S^2 + sum_g [ (sum_{i in g} z_i)^2 - sum_{i in g} z_i^2 ] ),     S^2 = sum_i E phi_i^2         (F1)
+which is S^2 without groups and the cluster-robust variance once everything is labelled. Products of two residuals of
+one group are estimated without bias by those that were both drawn, so errors that come in groups count before all of a
+group is labelled. F is there as well when every point is labelled.
+    t quantiles with G* - 1 degrees of freedom,     G* = R^2 / (sum_g (sum r_i)^2 + sum r_i (1 - r_i)),  R = sum r  (F2)
+r_i the chance that point i counts for the metric (as a member of the class, for its recall): as many equal groups would
+be worth the same. What no group has shown yet may still come: the interval reaches
+    (value - lowest) min(1, log(1/a) / G*) exp(-K),     K groups in which labels that lower the metric were seen    (F3)
+further down than without it, and likewise up: the rule of three for groups. With few such groups nobody knows whether
+they come as whole groups; F is at least
+    S^2 exp(-K/3) N/G*                                                                                             (F4)
+with the smaller K of both sides, as if all that lowers it did.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from altmas.intervals import Evidence
+from altmas.types import Array
+
+LEAST_GROUPS = 5
+"""Groups (G*) below which nothing is said about data like the pool."""
+
+SEEN = 0.002
+"""Share of the largest influence from which on a label counts as one that lowers, or raises, the metric."""
+
+
+@dataclass(frozen=True)
+class PoolSpread:
+    """What the pool says about data like it: evidence to be added, and how many groups it rests on (inf without)."""
+
+    evidence: Evidence
+    groups: float = math.inf
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there are too few groups to say anything."""
+        return self.groups < LEAST_GROUPS
+
+    def quantile(self, factor: float) -> float:
+        """The t quantile (F2) with the chance that a normal one of this size has."""
+        return factor if math.isinf(self.groups) else student_like(factor, max(self.groups - 1, 1.0))
+
+    def least_half_width(self, factor: float) -> float:
+        """About the half-width that is left if every point is labelled; factor as that of the interval."""
+        return self.quantile(factor) * math.sqrt(self.evidence.variance)
+
+
+def student_like(factor: float, freedom: float) -> float:
+    """t with P(T > t) = P(Z > factor), T of this many degrees of freedom."""
+    from scipy.special import ndtr, stdtrit
+
+    return -float(stdtrit(freedom, ndtr(-factor)))
+
+
+def joined(pool: Evidence, ahead: PoolSpread | None) -> Evidence:
+    """The evidence about data like the pool: variances, what they grow by and what stayed unseen add up."""
+    if ahead is None:
+        return pool
+    more = ahead.evidence
+    return replace(
+        pool,
+        variance=pool.variance + more.variance,
+        skew_low=pool.skew_low + more.skew_low,
+        skew_high=pool.skew_high + more.skew_high,
+        curve=pool.curve + more.curve,
+        unseen_low=pool.unseen_low + more.unseen_low,
+        unseen_high=pool.unseen_high + more.unseen_high,
+    )
+
+
+@dataclass(frozen=True)
+class Influences:
+    """How points move a metric, as far as is known; all of the points that it is about, in the same order.
+
+    contributions  (n,) z_i;  squares  S^2;  skew  third moment of phi over its square, as believed
+    labelled       (m,) rows with a label among them, and (m,) `shown`, phi of these labels
+    largest        the largest change that the label of one point can make
+    beyond         how far the mean of phi lies outside of what it can be, for an estimate beyond the metric's bounds
+    counting       (n,) r_i of (F2);  groups  (n,) numbers of the groups, or None
+    """
+
+    contributions: Array
+    squares: float
+    skew: float
+    labelled: Array
+    shown: Array
+    largest: float
+    counting: Array
+    groups: Array | None
+    beyond: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """How many points."""
+        return len(self.contributions)
+
+    def groups_with(self, sign: float) -> float:
+        """K of (F3): in how many groups, in effect, there are labels that move the metric that way."""
+        own = self.labelled if self.groups is None else self.groups[self.labelled]
+        return groups_moving(sign * self.shown, own, self.largest + self.beyond / SEEN)
+
+
+def spread_of_pool(told: Influences, value: float, bounds: tuple[float, float], tail: float) -> PoolSpread:
+    """What the pool says about data like it; tail = log(1 / chance of a miss on one side)."""
+    groups = effective_groups(told.counting, told.groups)
+    seen = [told.groups_with(sign) for sign in (-1.0, 1.0)]
+    variance = variance_between(told)
+    if told.groups is not None:
+        variance = max(variance, told.squares * least_effect(min(seen), float(told.counting.sum()), groups))
+    ratio = variance / told.squares if told.squares > 0 else 1.0  # design effect of the groups
+    low, high = (_unseen(abs(value - bound), groups, tail, one) for bound, one in zip(bounds, seen, strict=True))
+    evidence = Evidence(
+        variance=variance,
+        skew_low=max(-told.skew * ratio, 0.0),
+        skew_high=max(told.skew * ratio, 0.0),
+        curve=ratio / max(told.size, 1),
+        unseen_low=low,
+        unseen_high=high,
+    )
+    return PoolSpread(evidence, math.inf if told.groups is None else groups)
+
+
+def variance_between(told: Influences) -> float:
+    """F of (F1); while labels are missing at least the share of S^2 that belongs to points without one."""
+    n = told.size
+    if told.groups is None:
+        return told.squares * n / max(n - 1, 1)
+    sums = group_sums(told.contributions, told.groups)
+    together = float((sums**2).sum() - (told.contributions**2).sum())
+    least = told.squares * (1 - len(told.labelled) / max(n, 1))
+    count = len(np.unique(told.groups))
+    return max(told.squares + together, least, 0.0) * count / max(count - 1, 1)
+
+
+def effective_groups(counting: Array, groups: Array | None) -> float:
+    """G* of (F2)."""
+    total = float(counting.sum())
+    own = np.arange(len(counting)) if groups is None else groups
+    expected = float((group_sums(counting, own) ** 2).sum() + (counting * (1 - counting)).sum())
+    return total**2 / expected if expected > 0 else 0.0
+
+
+def group_sums(values: Array, groups: Array) -> Array:
+    """(G,) sum over the points of each group."""
+    return np.bincount(groups, values, minlength=1)
+
+
+def groups_moving(moves: Array, groups: Array, largest: float) -> float:
+    """(sum a_g)^2 / sum a_g^2 with a_g the sum of the moves of a group that are not negligible."""
+    kept = np.where(moves > SEEN * largest, moves, 0.0)
+    sums = group_sums(kept, groups) if kept.any() else np.zeros(1)
+    return float(sums.sum() ** 2 / (sums**2).sum()) if sums.any() else 0.0
+
+
+def least_effect(seen: float, counting: float, groups: float) -> float:
+    """(F4) as a multiple of S^2: the design effect that the groups have at least."""
+    return math.exp(-seen / 3) * counting / max(groups, 1e-9)
+
+
+def _unseen(room: float, groups: float, tail: float, seen: float) -> float:
+    """(F3) to one side; 0 for a metric without a bound there."""
+    return room * min(1.0, tail / max(groups, 1e-9)) * math.exp(-seen) if math.isfinite(room) else 0.0
+
+
+def too_few_groups(ahead: PoolSpread, name: str) -> str:
+    """Why there is no interval about data like the pool."""
+    return (
+        f"no interval: the points come from about {ahead.groups:.1f} equal groups ({name}), and nothing is said about "
+        f"data like them with fewer than {LEAST_GROUPS}"
+    )

@@ -1,0 +1,366 @@
+"""About data like the pool (`about="future"`): variance between groups, what is refused, what is said, coverage."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas.errors import MethodError, PlanError, PoolError, PoolMismatch
+from altmas.history import History
+from altmas.intervals import normal_quantile
+from altmas.methods import METHODS, Assured, Tradition, method_named
+from altmas.methods.assured import _Estimators
+from altmas.methods.assured.ahead import ahead_of
+from altmas.methods.assured.stages import stages_of
+from altmas.metrics import metric_set
+from altmas.planning import plan_widths
+from altmas.session.plan import Plan
+from altmas.simulate import label_until, sample_of_groups, simulate
+from altmas.superpopulation import effective_groups, groups_moving, least_effect, student_like
+from altmas.task import Task
+from cli_world import run
+
+ASKED = ["accuracy", "recall[b]", "accuracy - recall[b]", "kappa"]
+
+
+def sampled_pool(rng, points, largest, icc, accuracy=0.85):
+    """A pool of groups of 1 to `largest` points whose share of right answers varies from group to group; its truth."""
+    sizes = []
+    while sum(sizes) < points:
+        sizes.append(int(rng.integers(1, largest + 1)))
+    group = np.repeat(np.arange(len(sizes)), sizes)[:points]
+    right = np.full(len(sizes), accuracy)
+    if icc > 0:
+        strength = (1 - icc) / icc
+        right = rng.beta(accuracy * strength, (1 - accuracy) * strength, len(sizes))
+    truth = (rng.random(points) < 0.4).astype(np.int64)
+    answers = np.where(rng.random(points) < right[group], truth, 1 - truth)
+    return altmas.Pool(None, np.array(["a", "b"])[answers], group=group if largest > 1 else None), truth
+
+
+def true_values(accuracy):
+    """The metrics of ASKED on all data."""
+    table = np.array([[0.6 * accuracy, 0.4 * (1 - accuracy)], [0.6 * (1 - accuracy), 0.4 * accuracy]])
+    chance = float((table.sum(0) * table.sum(1)).sum())
+    return [accuracy, accuracy, 0.0, (accuracy - chance) / (1 - chance)]
+
+
+def covered(method, points, largest, icc, labels, runs, accuracy=0.85, asked=ASKED):
+    """(len(asked),) share of pools whose interval covers the value on all data."""
+    method, hits = method_named(method), np.zeros(len(asked))
+    for seed in range(runs):
+        pool, truth = sampled_pool(np.random.default_rng([seed, points, largest]), points, largest, icc, accuracy)
+        task = Task(pool, metric_set(asked, pool), 0.95, seed, about="future")
+        history = label_until(method, task, History(points), labels, max(20, labels // 5), truth.__getitem__)
+        found = zip(method.estimate(task, history), true_values(accuracy), strict=False)
+        hits += [one.low <= true <= one.high for one, true in found]
+    return hits / runs
+
+
+def labelled(pool, truth, method="assured", labels=None, **asked):
+    session = altmas.Session.create(None, pool, method=method, budget=labels, **asked)
+    session.run(lambda query: pool.classes[truth[query.index]], progress=False, batch=20)
+    return session
+
+
+@pytest.fixture(scope="module")
+def world():
+    return sampled_pool(np.random.default_rng(3), 300, 12, 0.4)
+
+
+# ---------------------------------------------------------------- groups of a pool
+
+
+def test_groups_are_counted_as_they_appear_and_gaps_are_alone():
+    pool = altmas.Pool(None, ["a", "b", "a", "b", "a"], group=["x", None, "y", "x", None])
+    assert pool.group.tolist() == [0, 1, 2, 0, 3]
+    assert altmas.Pool(None, ["a", "b"], group=[7, 7]).group.tolist() == [0, 0]
+    assert altmas.Pool(None, ["a", "b"]).group is None
+
+
+def test_groups_of_another_length_are_refused():
+    with pytest.raises(PoolError, match=r"group has shape \(2,\)"):
+        altmas.Pool(None, ["a", "b", "a"], group=[1, 2])
+
+
+def test_groups_are_part_of_the_fingerprint_and_of_the_file(tmp_path):
+    pool = altmas.Pool(None, ["a", "b", "a"], group=["x", "y", "x"])
+    assert pool.fingerprint != altmas.Pool(None, ["a", "b", "a"]).fingerprint
+    assert pool.fingerprint == altmas.Pool(None, ["a", "b", "a"], group=[5, 2, 5]).fingerprint
+    altmas.Session.create(tmp_path / "s.altmas", pool).close()
+    with altmas.Session.open(tmp_path / "s.altmas") as again:
+        assert again.pool.group.tolist() == [0, 1, 0]
+    with pytest.raises(PoolMismatch, match="no group"):
+        altmas.Session.open(tmp_path / "s.altmas", altmas.Pool(None, ["a", "b", "a"]))
+
+
+def test_groups_come_from_a_column_and_are_read_again(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("p,talk\na,one\nb,two\na,one\n")
+    pool = altmas.Pool.from_table(str(table), prediction="p", group="talk")
+    assert pool.group.tolist() == [0, 1, 0] and pool.group_name == "talk"
+    altmas.Session.create(tmp_path / "s.altmas", pool, about="future").close()
+    with altmas.Session.open(tmp_path / "s.altmas") as again:
+        assert (again.plan.about, again.pool.group_name) == ("future", "talk")
+
+
+# ---------------------------------------------------------------- what is refused, what is recorded
+
+
+def test_a_plan_says_what_it_is_about_and_an_old_one_means_the_pool(world):
+    pool, _ = world
+    plan = Plan.of(pool, about="future")
+    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))).about == "future"
+    old = {name: value for name, value in plan.to_json().items() if name != "about"}
+    assert Plan.from_json(old).about == "pool"
+    assert "about" in " ".join(plan.differences(Plan.of(pool).to_json()))
+
+
+def test_what_cannot_be_is_refused_at_creation(world):
+    pool, _ = world
+    with pytest.raises(PlanError, match="about='furture' was not understood; expected 'pool' or 'future'"):
+        Plan.of(pool, about="furture")
+    with pytest.raises(PlanError, match="the proof is about the items of the pool"):
+        Plan.of(pool, about="future", guarantee=True)
+    with pytest.raises(MethodError, match="methods that can speak of data like them: assured, tradition"):
+        Plan.of(pool, about="future", method="trust")
+    with pytest.raises(MethodError, match="about the items of the pool alone"):
+        Plan.of(pool, about="future", method=Tradition(calibrate_rows=True))
+
+
+def test_only_methods_with_an_interval_of_their_own_are_about_data_like_the_pool():
+    assert {name for name, make in METHODS.items() if make().traits.ahead} == {"assured", "tradition"}
+
+
+# ---------------------------------------------------------------- the variance
+
+
+def cluster_robust(pool, truth):
+    """(1/N^2) G/(G - 1) sum over groups of (sum of right - accuracy)^2, by a loop."""
+    right = (pool.predictions == truth).astype(float)
+    total, groups = 0.0, set(pool.group.tolist())
+    for one in groups:
+        total += float((right - right.mean())[pool.group == one].sum()) ** 2
+    return total / len(pool) ** 2 * len(groups) / (len(groups) - 1)
+
+
+def linearised(pool, truth, labels):
+    method, task = Assured(), Task(pool, metric_set(["accuracy"], pool), 0.95, 1, about="future")
+    history = label_until(method, task, History(len(pool)), labels, 20, truth.__getitem__)
+    among = _Estimators(method._samples(task, history, stages_of(history)), task, history)
+    return among.linearised(task.metrics[0], 3.7)
+
+
+def test_with_every_label_the_variance_is_the_cluster_robust_one(world):
+    pool, truth = world
+    found = ahead_of(linearised(pool, truth, len(pool)), 3.7)
+    assert found.evidence.variance == pytest.approx(cluster_robust(pool, truth), rel=1e-9)
+    (one,) = labelled(pool, truth, about="future").estimate()
+    sizes = np.bincount(pool.group)
+    groups = len(pool) ** 2 / (sizes**2).sum()
+    assert found.groups == pytest.approx(groups)
+    expected = student_like(normal_quantile(0.95), groups - 1) * math.sqrt(cluster_robust(pool, truth))
+    assert one.least_half_width == pytest.approx(expected, rel=1e-6)
+    assert one.half_width == pytest.approx(expected, rel=0.15)  # the interval is a score interval: not symmetric
+
+
+def test_without_groups_it_is_that_of_a_random_sample(world):
+    pool, truth = world
+    alone = altmas.Pool(None, [pool.classes[code] for code in pool.predictions], classes=pool.classes)
+    right = (pool.predictions == truth).mean()
+    found = ahead_of(linearised(alone, truth, len(pool)), 3.7)
+    assert found.evidence.variance == pytest.approx(right * (1 - right) / (len(pool) - 1))
+    assert math.isinf(found.groups)
+
+
+def test_on_average_the_variance_of_some_labels_is_that_of_all_of_them():
+    """Errors that come in groups are seen before all of a group is labelled: mean over 60 runs within 25 %."""
+    pool, truth = sampled_pool(np.random.default_rng(8), 400, 20, 0.5)
+    method, task, found = Assured(), Task(pool, metric_set(["accuracy"], pool), 0.95, 1, about="future"), []
+    for seed in range(60):
+        task = replace(task, seed=seed)
+        history = label_until(method, task, History(400), 120, 40, truth.__getitem__)
+        among = _Estimators(method._samples(task, history, stages_of(history)), task, history)
+        found.append(ahead_of(among.linearised(task.metrics[0], 3.7), 3.7).evidence.variance)
+    assert np.mean(found) == pytest.approx(cluster_robust(pool, truth), rel=0.25)
+
+
+def test_effective_groups_are_the_groups_if_all_are_alike():
+    groups = np.repeat(np.arange(8), 5)
+    assert effective_groups(np.ones(40), groups) == pytest.approx(8)
+    assert effective_groups(np.ones(40), None) == pytest.approx(40)
+    assert effective_groups(np.ones(6), np.array([0, 0, 0, 0, 0, 1])) == pytest.approx(36 / 26)
+    assert student_like(1.96, 1e9) == pytest.approx(1.96, abs=1e-6) and student_like(1.96, 4) > 2.7
+
+
+def test_without_an_error_the_rule_of_three_counts_groups():
+    """40 groups of 10, nothing wrong: a kind of group that makes up 3.7/40 of all may have been missed."""
+    truth = np.arange(400) % 2
+    pool = altmas.Pool(None, np.array(["a", "b"])[truth], group=np.repeat(np.arange(40), 10))
+    for method in ("assured", "tradition"):
+        (one,) = labelled(pool, truth, method, about="future").estimate()
+        assert one.high == 1 and 0.88 < one.low < 0.92, method
+        (same,) = labelled(pool, truth, method).estimate()
+        assert same.low == same.high == 1
+
+
+# ---------------------------------------------------------------- what is said
+
+
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_every_interval_is_wider_and_none_is_exact(world, method):
+    pool, truth = world
+    for labels in (120, None):
+        here = labelled(pool, truth, method, labels, metrics=ASKED).estimate()
+        ahead = labelled(pool, truth, method, labels, metrics=ASKED, about="future").estimate()
+        assert (here.about, ahead.about) == ("pool", "future")
+        for mine, theirs in zip(here, ahead, strict=True):
+            assert theirs.value == pytest.approx(mine.value) and theirs.half_width > mine.half_width
+            assert 0 < theirs.least_half_width <= theirs.half_width * 1.001 and mine.least_half_width == 0
+    assert "data like this pool" in str(ahead) and "items of this pool" in str(here)
+    assert ahead.to_dict()["about"] == "future"
+
+
+def test_few_groups_give_no_interval(world):
+    truth = world[1]
+    pool = altmas.Pool(None, np.array(["a", "b"])[truth ^ (np.arange(300) % 7 == 0)], group=np.arange(300) // 100)
+    for method in ("assured", "tradition"):
+        (one,) = labelled(pool, truth, method, 100, about="future").estimate()
+        assert math.isnan(one.low) and "about 3.0 equal groups (group)" in one.note and math.isfinite(one.value)
+
+
+def test_a_claim_is_decided_by_the_interval_and_the_guarantee_refused(world):
+    pool, truth = world
+    session = labelled(pool, truth, labels=150, about="future")
+    verdict = session.check("accuracy >= 0.5")
+    assert (verdict.answer, verdict.proven, verdict.about) == ("shown", False, "future")
+    assert "data like this pool" in verdict.caution and "no proof" in verdict.caution
+    assert "on data like this pool" in str(verdict) and verdict.to_dict()["about"] == "future"
+    with pytest.raises(PlanError, match="a proof is about the items of the pool alone"):
+        session.check("accuracy >= 0.5", guarantee=True)
+    value = session.estimate()[0].value
+    complete = labelled(pool, truth, about="future")
+    assert complete.check(f"accuracy >= {value:.3f}").answer == "undecided"  # on the pool it would be decided
+
+
+def test_a_target_beyond_the_pool_is_said_and_a_threshold_has_no_proof(world):
+    pool, truth = world
+    session = labelled(pool, truth, labels=100, about="future", targets={"accuracy": 0.01})
+    decision = replace(session.now(), plan=replace(session.plan, budget=None)).decision()
+    assert not decision.stop and decision.forecast.chance < 0.05
+    assert "will not get within 0.01 with this pool" in decision.reason
+    settled = labelled(pool, truth, labels=200, about="future", thresholds={"accuracy": 0.3})
+    assert settled.should_stop().reason == "every threshold is decided"
+    assert len(settled.history.labels) < 200 and settled.now()._proven("accuracy", 0.3) is None
+
+
+def test_comparisons_and_rankings_are_about_it_too(world):
+    pool, truth = world
+    rng = np.random.default_rng(1)
+    second = np.where(rng.random(300) < 0.5, truth, pool.predictions)
+    names = np.array(["a", "b"])
+    both = altmas.Pool(None, {"one": names[pool.predictions], "two": names[second]}, group=pool.group)
+    found = {}
+    for about in ("pool", "future"):
+        session = labelled(pool, truth, about=about)
+        found[about] = session.compare(names[second])
+        ranked = labelled(both, truth, about=about).ranking("accuracy")
+        assert (ranked.about, found[about].about) == (about, about)
+        assert ("data like this pool" in ranked.summary) == (about == "future") == (ranked[1].low < ranked[1].high)
+    assert found["pool"][0].low == found["pool"][0].high
+    assert found["future"][0].low < found["future"][0].value < found["future"][0].high
+
+
+def test_plans_are_wider_and_a_simulation_samples_groups(world):
+    pool, truth = world
+    asked = {"methods": ("assured",), "budgets": (100,), "worlds": 2, "accuracy": 0.85}
+    here, ahead = (plan_widths(pool, about=about, **asked) for about in ("pool", "future"))
+    assert ahead.widths[0].half_width > here.widths[0].half_width and ahead.about == "future"
+    rows, groups = sample_of_groups(pool, np.random.default_rng(0))
+    assert len(rows) == len(groups) and groups.max() == pool.group.max()
+    for one in range(5):
+        members = rows[groups == one]
+        assert set(members) == set(np.flatnonzero(pool.group == pool.group[members[0]]))
+    names = np.array(["a", "b"])[truth]
+    told = simulate(
+        pool,
+        names,
+        methods=("tradition", "assured"),
+        budgets=(100,),
+        repeats=4,
+        n_jobs=1,
+        about="future",
+        progress=False,
+    )
+    right = float((pool.predictions == truth).mean())
+    assert {row["truth"] for row in told.rows} == {right} and len({row["value"] for row in told.rows}) > 4
+    with pytest.raises(MethodError, match="data like them"):
+        simulate(pool, names, methods=("trust",), budgets=(100,), about="future", progress=False)
+
+
+def test_the_command_line_asks_records_and_says_it(tmp_path):
+    lines = [f"{'ab'[k % 3 == 0]},{k // 4},{'ab'[k % 2]}" for k in range(80)]
+    (tmp_path / "t.csv").write_text("\n".join(["p,talk,truth", *lines]))
+    made = run("init", tmp_path / "s.altmas", "--data", tmp_path / "t.csv", "--prediction", "p", "--group", "talk",
+               "--about", "future", "--class", "a", "--class", "b")  # fmt: skip
+    assert made.code == 0, made.err
+    assert "data like this pool" in run("estimate", tmp_path / "s.altmas").out
+    assert json.loads(run("estimate", tmp_path / "s.altmas", "--json").out)["about"] == "future"
+    wrong = run("init", tmp_path / "t.altmas", "--data", tmp_path / "t.csv", "--prediction", "p", "--about", "later")
+    assert wrong.code != 0 and "expected pool or future" in wrong.err and not (tmp_path / "t.altmas").exists()
+    planned = run("plan", "--data", tmp_path / "t.csv", "--prediction", "p", "--group", "talk", "--about", "future",
+                  "--budget", "40", "--worlds", "1")  # fmt: skip
+    assert "data like this pool" in planned.out
+    tried = run("simulate", "--data", tmp_path / "t.csv", "--prediction", "p", "--truth", "truth", "--group", "talk",
+                "--about", "future", "--method", "tradition", "-b", "40", "--repeats", "2", "-j", "1")  # fmt: skip
+    assert tried.code == 0, tried.err
+
+
+def test_the_report_says_which_of_the_two_is_meant(world, tmp_path):
+    pool, truth = world
+    for about, words in (
+        ("pool", "the points of this pool"),
+        ("future", "data like this pool, of which it is a sample"),
+    ):
+        session = labelled(pool, truth, labels=60, about=about)
+        report = session.report(tmp_path / f"{about}.html")
+        assert words in (tmp_path / f"{about}.html").read_text()
+        assert report.content["plan"]["about"] == about
+
+
+# ---------------------------------------------------------------- coverage
+
+
+@pytest.mark.parametrize("largest, icc, labels", [(1, 0.0, 100), (20, 0.3, 100), (20, 0.8, 300)])
+def test_intervals_of_a_random_sample_cover_the_value_on_all_data(largest, icc, labels):
+    """150 pools of 300 points; 0.93 minus two and a half standard errors."""
+    assert covered("tradition", 300, largest, icc, labels, 150).min() >= 0.93 - 2.5 * math.sqrt(0.93 * 0.07 / 150)
+
+
+@pytest.mark.parametrize("largest, icc, labels", [(1, 0.0, 100), (20, 0.5, 100)])
+def test_intervals_of_assured_cover_the_value_on_all_data(largest, icc, labels):
+    """30 pools of 300 points; 0.93 minus two and a half standard errors."""
+    least = 0.93 - 2.5 * math.sqrt(0.93 * 0.07 / 30)
+    assert covered("assured", 300, largest, icc, labels, 30, asked=ASKED[:3]).min() >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accuracy", [0.85, 0.97])
+@pytest.mark.parametrize("points, labels", [(400, 100), (400, 400), (1500, 200), (1500, 1500)])
+@pytest.mark.parametrize("largest, icc", [(1, 0.0), (5, 0.3), (20, 0.0), (20, 0.3), (20, 0.8)])
+@pytest.mark.parametrize("method, runs", [("tradition", 400), ("assured", 150)])
+def test_intervals_cover_in_every_cell(method, runs, largest, icc, points, labels, accuracy):
+    """0.93 minus three standard errors, as there are 320 shares."""
+    found = covered(method, points, largest, icc, labels, runs, accuracy)
+    assert found.min() >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / runs), found
+
+
+def test_what_few_groups_have_shown_counts_as_whole_groups():
+    moves = np.array([1.0, 1.0, 0.0, 1.0, 1e-9, -1.0])
+    groups = np.array([0, 0, 1, 2, 3, 4])
+    assert groups_moving(moves, groups, 1.0) == pytest.approx(9 / 5)  # two in one group, one in another
+    assert groups_moving(-moves, groups, 1.0) == 1 and groups_moving(0 * moves, groups, 1.0) == 0
+    assert least_effect(0.0, 400, 40) == 10 and least_effect(3.0, 400, 40) == pytest.approx(10 / math.e)

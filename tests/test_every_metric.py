@@ -176,8 +176,10 @@ def test_a_second_model_is_compared_on_metrics_of_predictions_only(session):
 @pytest.mark.parametrize(
     "name", ["roc_auc", "average_precision", "log_loss", "brier", "recall[dog]@site=A - recall[dog]@site=B"]
 )
-def test_intervals_of_assured_cover(name):
-    runs, labels = 40, 120
+@pytest.mark.parametrize(("runs", "least"), [(16, 0.8), pytest.param(120, 0.9, marks=pytest.mark.slow)])
+def test_intervals_of_assured_cover(name, runs, least):
+    """Coverage of 0.95 less about 2.5 standard errors of so many runs."""
+    labels = 120
     task = Task(POOL, metric_set(name, POOL))
     (exact,) = truth_values(POOL, TRUTH, task.metrics).values()
     covered = 0
@@ -186,7 +188,7 @@ def test_intervals_of_assured_cover(name):
         history = label_until(Assured(), now, History(len(POOL)), labels, 40, TRUTH.__getitem__)
         one = Assured().estimate(now, history)[0]
         covered += one.low <= exact <= one.high
-    assert covered / runs >= 0.87  # 0.95 less 2.3 standard errors of 40 runs
+    assert covered / runs >= least
 
 
 def test_shifted_odds_reach_the_totals_of_every_bin():

@@ -58,20 +58,22 @@ def test_widths_are_taken_between_rejected_candidates():
     assert width_on(q, q < 0, q > 1) == 1
 
 
-def test_a_certificate_of_recall_is_seldom_false_and_comes_before_everything_is_read():
+@pytest.mark.parametrize(("runs", "most_false"), [(3, 1), pytest.param(30, 4, marks=pytest.mark.slow)])
+def test_a_certificate_of_recall_is_seldom_false_and_comes_before_everything_is_read(runs, most_false):
+    """At most 5 % are false; the number allowed is exceeded in less than 1 % of such tests."""
     rng = np.random.default_rng(0)
     relevant = (np.arange(600) < 60).astype(int)
     search = Search(np.column_stack([relevant + rng.standard_normal(600) * 0.7, rng.standard_normal(600)]), relevant)
     for way in ("ranked, then random", "weighted draws"):
         false, labels = 0, []
-        for seed in range(10):
+        for seed in range(runs):
             order, stages = WAYS[way](search, np.random.default_rng(seed))
             assert sorted(order) == list(range(600))
             assert most_relevant(search, order, stages)[-1] < 120
             ends = ours(search, order, stages, 0.8)
             labels.append(ends)
             false += relevant[order[:ends]].sum() < 0.8 * 60
-        assert false <= 2 and np.mean(labels) < 500
+        assert false <= most_false and np.mean(labels) < 500
     assert ours(search, *WAYS["ranked"](search, np.random.default_rng(0)), 0.8) is None
 
 

@@ -309,9 +309,14 @@ def test_outputs_can_go_to_the_standard_output(place, world):
     session, folder = world
     before = {one.name for one in folder.iterdir()}
     page = start("report", session, "-o", place)
-    assert (
-        page.returncode == 0 and page.stdout.startswith("<!doctype html>") and page.stdout.rstrip().endswith("</html>")
-    )
+    assert page.returncode == 0 and page.stdout.startswith("<!doctype html>")
+    assert page.stdout.rstrip().endswith("</html>")
+    assert {one.name for one in folder.iterdir()} == before
+
+
+def test_every_kind_of_export_can_go_to_the_standard_output(world):
+    session, folder = world
+    before, place = {one.name for one in folder.iterdir()}, "-"
     log = start("export", session, "--events", place)
     assert [json.loads(line)["seq"] for line in log.stdout.splitlines()][0] == 1
     labels = start("export", session, "--labels", "--to", "csv", place)

@@ -155,10 +155,11 @@ def binary_pool(n, seed):
     return pool, y.astype(int)
 
 
-def test_twenty_labels_and_all_scores_cover_the_truth():
-    """24 pools of 1500 points: at least 19 of the 95 % intervals hold it (binomial 0.1 % point), and beat 20 labels."""
+@pytest.mark.parametrize(("pools", "least"), [(8, 5), pytest.param(40, 33, marks=pytest.mark.slow)])
+def test_twenty_labels_and_all_scores_cover_the_truth(pools, least):
+    """Pools of 1500 points: 95 % intervals hold it (binomial 0.1 % point), and beat 20 labels."""
     held, errors = 0, []
-    for seed in range(24):
+    for seed in range(pools):
         pool, truth = binary_pool(1500, seed)
         task = Task(pool, metric_set("recall[1]", pool), seed=seed)
         rows = np.random.default_rng(seed).permutation(1500)[:20]
@@ -167,7 +168,7 @@ def test_twenty_labels_and_all_scores_cover_the_truth():
         exact = truth_values(pool, truth, task.metrics)["recall[1]"]
         held += one.low <= exact <= one.high
         errors.append(one.value - exact)
-    assert held >= 19
+    assert held >= least
     assert np.sqrt(np.mean(np.square(errors))) < 0.05  # 20 labels hold 6 positives: sd 0.09 at recall 0.95
 
 

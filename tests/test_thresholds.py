@@ -55,10 +55,12 @@ def test_precision_is_kept_by_the_smallest_threshold():
     assert below[-1].low < 0.6
 
 
-def test_a_threshold_that_does_not_keep_the_claim_is_hardly_ever_chosen():
-    runs = [session_of(120, seed=seed).threshold("recall[dog] >= 0.9") for seed in range(25)]
-    wrong = sum(found.found and at("recall", found.threshold) < 0.9 for found in runs)
-    assert wrong <= 3 and sum(found.found for found in runs) >= 20  # 2.5 % and 3 standard errors of 25 runs
+@pytest.mark.parametrize(("runs", "most_wrong"), [(10, 2), pytest.param(100, 8, marks=pytest.mark.slow)])
+def test_a_threshold_that_does_not_keep_the_claim_is_hardly_ever_chosen(runs, most_wrong):
+    """At most 2.5 % are wrong; more than allowed here would come in less than 0.3 % of such tests."""
+    chosen = [session_of(120, seed=seed).threshold("recall[dog] >= 0.9") for seed in range(runs)]
+    wrong = sum(found.found and at("recall", found.threshold) < 0.9 for found in chosen)
+    assert wrong <= most_wrong and sum(found.found for found in chosen) >= 0.8 * runs
 
 
 def test_without_labels_nothing_is_shown():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -262,8 +262,70 @@ def augmentation_line(found: Found) -> tuple[str, ...]:
     return "Augmentation lifts the surrogate most for the best model", what, figures, word
 
 
+# ---------------------------------------------------------------- the paper's four questions and its remarks
+
+ORDINARY = ("mnist-70", "mnist-12")
+"""The average and the bad model of the paper."""
+
+
+def panels(found: Found, rival: str, models: Sequence[str] = MODELS, aims: Sequence[str] = tuple(AIMS)) -> str:
+    """In how many panels `altmas` errs less than a rival, beyond two standard errors, in how many more."""
+    words = [
+        verdict(*(found.row(model, aim, method, OVERALL) for method in ("altmas", rival)), error_name(model, aim))[1]
+        for model in models
+        for aim in aims
+    ]
+    counts = [words.count(word) for word in ("confirmed", "refuted", "open")]
+    return f"smaller error in {counts[0]} of {len(words)} panels, larger in {counts[1]}, open in {counts[2]}"
+
+
+def questions_table(found: Found) -> str:
+    """The four questions of the paper, in its words, with what the run says."""
+    by_aim = "; ".join(f"{WORDS[aim]}: {panels(found, 'bald', aims=[aim])}" for aim in AIMS)
+    by_model = "; ".join(f"{model}: {panels(found, 'bald', models=[model])}" for model in MODELS)
+    surrogates = "; ".join(
+        f"{model} {shown(found.row(model, '21-metrics', 'altmas', OVERALL), 'surrogate')}" for model in MODELS
+    )
+    rival = shown(found.row(MODELS[0], "21-metrics", "bald", OVERALL), "surrogate")
+    lines = [
+        ("Q1", "better than traditional testing?", f"`altmas` against `tradition`: {panels(found, 'tradition')}"),
+        ("Q2", "better than active learning (BALD)?", f"`altmas` against `bald`: {panels(found, 'bald')}"),
+        ("Q3", "for different metric sets?", f"against `bald`; {by_aim}"),
+        ("Q3", "for different models?", f"against `bald`; {by_model}"),
+        ("Q4", "how accurate is the surrogate?", f"21 metrics, 100 to 500 labels: {surrogates}; `bald` {rival}"),
+    ]
+    return markdown(["", "question", "what the run says"], lines)
+
+
+def remarks_table(found: Found) -> str:
+    """What the paper remarks about its figures, beside the figures of this run."""
+    network = [
+        row["surrogate"]
+        for row in found.rows
+        if row["method"] == "bald" and row["labels"] != OVERALL and row.get("surrogate") is not None
+    ]
+    inside = sum(0.7 <= value <= 0.9 for value in network)
+    lines = [
+        (
+            "the accuracy of the network of BALD lies between 70 and 90 %",
+            f"{min(network):.0%} to {max(network):.0%}; inside in {inside / len(network):.0%} of the rounds",
+        )
+    ]
+    for model in ORDINARY:
+        closeness = {
+            WORDS[aim]: 1 - found.row(model, aim, "altmas", OVERALL)["relative"]
+            for aim in AIMS
+            if error_name(model, aim) == "relative"
+        }
+        told = ", ".join(f"{name} {max(value, 0.0):.0%}" for name, value in closeness.items())
+        lines.append((f"estimates are 90 to 100 % accurate on {model}: 1 - relative error of `altmas`", told))
+    return markdown(["remark of the paper", "this run"], lines)
+
+
 TABLES: dict[str, Callable[[Found], str]] = {
     "run": run_table,
+    "questions": questions_table,
+    "remarks": remarks_table,
     "claims": claims_table,
     "errors at 200": lambda found: errors_table(found, 200),
     "errors at 500": lambda found: errors_table(found, 500),

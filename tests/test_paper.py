@@ -1,5 +1,6 @@
 """The paper's experiments: which cells there are, that none is run twice, and that a partial run says so."""
 
+import itertools
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from altmas.methods import AltMas, Assured, Bald, Tradition, Trust
+from altmas.metrics import metric_set
 from altmas.pool import Pool
 from benchmarks import paper, paper_page, paper_results
 from benchmarks.paper import ABLATIONS, ALL, Cell, Grid, ablation_cells, cells, grid_of, parsed, read, run_all
@@ -237,3 +239,22 @@ def test_ablations_change_one_thing_at_a_time():
             changed = [one for one in vars(base) if getattr(base, one) != getattr(method, one)]
             assert len(changed) == 1, name
     assert {cell.aim for cell in ablation_cells(("mnist-99",), tuple(ABLATIONS), 1, 100)} == {"21-metrics"}
+
+
+def test_an_error_of_the_surrogate_touches_only_the_metrics_that_the_page_says():
+    """The model says a, the truth is y, the surrogate says s: one count moves from cell (a, y) to (a, s)."""
+    rules = {
+        "accuracy": lambda a, y, s: a in (y, s),
+        "precision[1]": lambda a, y, s: a == 1 and 1 in (y, s),
+        "recall[1]": lambda a, y, s: 1 in (y, s),
+    }
+    pool = Pool(None, np.repeat([0, 1, 2], 10), classes=[0, 1, 2])
+    table = np.random.default_rng(0).integers(5, 20, (3, 3)).astype(float)
+    for name, touches in rules.items():
+        of_table = metric_set(name, pool)[0].of_table
+        for a, y, s in itertools.product(range(3), repeat=3):
+            moved = table.copy()
+            moved[a, y] -= 1
+            moved[a, s] += 1
+            changed = abs(float(of_table(moved)) - float(of_table(table))) > 1e-12
+            assert changed == (y != s and touches(a, y, s)), (name, a, y, s)

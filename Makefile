@@ -6,6 +6,9 @@ MARK := $(VENV)/.installed
 
 OLDEST := .venv-minimum
 
+# Compiled modules are kept, also where the environment says otherwise: hundreds of tests start a process of their own.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test slow mutants minimum coverage lint types check site wheel clean
 
 demo: $(MARK)

@@ -153,7 +153,11 @@ def test_every_method_stands_in_the_table_with_what_it_needs():
     assert not stated
 
 
-@pytest.mark.parametrize("page", ["models.md"])
-def test_the_python_of_a_page_runs_as_written(page, tmp_path):
-    ran = [run_block(kind, text, tmp_path) for kind, text in blocks(page)]
+def test_the_page_on_several_models_runs_as_written(tmp_path):
+    ran = [run_block(kind, text, tmp_path) for kind, text in blocks("models.md")]
     assert "v1: accuracy" in ran[0] and "v3: accuracy" in ran[0] and "share[pass]" in ran[1]
+
+
+def test_the_pool_and_the_method_of_the_page_on_adding_one_work(tmp_path):
+    *_, said = [run_block(kind, text, tmp_path) for kind, text in blocks("adding-to-the-leaderboard.md")]
+    assert (tmp_path / "tickets.npz").exists() and "('in-order', " in said

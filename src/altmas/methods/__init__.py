@@ -7,7 +7,7 @@ from typing import Any
 
 from altmas.errors import MethodError
 from altmas.extras import require
-from altmas.history import History
+from altmas.history import Batch, History
 from altmas.methods.assured import Assured
 from altmas.methods.leaderboard import FIGURES, FIGURES_MEAN
 from altmas.methods.paper.altmas import AltMas
@@ -39,6 +39,8 @@ __all__ = [
     "DEFAULT_METHOD",
     "GROUPS",
     "METHODS",
+    "Batch",
+    "History",
     "AltMas",
     "Assured",
     "Bald",

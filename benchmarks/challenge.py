@@ -1,0 +1,171 @@
+"""Your own method or pool on the terms of the leaderboard: `python -m benchmarks.challenge`.
+
+    python -m benchmarks.challenge --method mine.urn:Urn --pool banking77 --pool data/tickets.npz --out mine.csv
+
+A method is `module:name` of a class or instance that follows the protocol of `altmas.methods.Method`, or the name of
+one of the package; a pool is the path of an .npz file in the layout below, or the name of one of the benchmark's. Each
+is asked what the leaderboard asks (accuracy, macro F1, one class), with and without scores, beside `tradition`, which
+the label value refers to. Finished runs are kept beside the table, so that an interrupted call goes on.
+
+Layout of a pool, N points, C classes, D features:  a (N,) codes of the predictions, y (N,) codes of the truth, and
+where there are any X (N, D) features, scores (N, C) probabilities, classes (C,) names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np  # noqa: E402  (thread caps come first)
+
+from altmas.errors import AltmasError  # noqa: E402
+from altmas.methods import METHODS, Method, lacking, method_named, unsupported  # noqa: E402
+from altmas.metrics import metric_set  # noqa: E402
+from altmas.simulate import Row, simulate  # noqa: E402
+from altmas.version import __version__  # noqa: E402
+from benchmarks.data import LOADERS, DataDamaged, DataMissing, NamedPool, load, named_pool, read_npz  # noqa: E402
+from benchmarks.label_value import BUDGETS, TRACKS, pool_of  # noqa: E402
+from benchmarks.leaderboard import STEP, asks  # noqa: E402
+from benchmarks.store import write_csv  # noqa: E402
+from benchmarks.tables import markdown  # noqa: E402
+
+BASELINE = "tradition"
+SHOWN = ("pool", "track", "metric", "method", "labels", "repeats", "bias", "rmse", "coverage", "width", "label_value")
+
+
+class NotInProtocol(ValueError):
+    """What was named as a method is none."""
+
+
+def method_at(name: str) -> Method:
+    """The method of a name, or of `module:name` (a class without required options, or an instance)."""
+    if ":" not in name:
+        return method_named(name)
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as cause:
+        raise NotInProtocol(
+            f"--method {name}: {cause}; expected module:name of something that can be imported"
+        ) from None
+    method = found() if isinstance(found, type) else found
+    lacks = [verb for verb in ("name", "traits", "propose", "estimate", "inclusion") if not hasattr(method, verb)]
+    if lacks:
+        raise NotInProtocol(
+            f"--method {name} has no {', '.join(lacks)} (a method inherits from altmas.methods.Method and defines "
+            "name, traits, propose and estimate); nothing was run"
+        )
+    if method.name in METHODS and type(method) is not METHODS[method.name]:
+        raise NotInProtocol(
+            f"--method {name} is called {method.name!r} as a method of the package; give it another name"
+        )
+    return method  # type: ignore[no-any-return]  # it has every verb of the protocol
+
+
+def pool_at(name: str) -> NamedPool:
+    """The pool of a name, or that of an .npz file in the layout above."""
+    if name in LOADERS:
+        return load(name)
+    path = Path(name)
+    arrays = read_npz(path, f"expected the path of an .npz file, or one of {', '.join(LOADERS)}", "a", "y")
+    count = int(max(arrays["a"].max(), arrays["y"].max())) + 1 if len(arrays["y"]) else 0
+    classes = [str(one) for one in arrays["classes"]] if "classes" in arrays else [str(code) for code in range(count)]
+    if "scores" in arrays and arrays["scores"].shape[1:] != (len(classes),):
+        raise DataDamaged(
+            f"{path}: scores of shape {arrays['scores'].shape} for {len(classes)} classes; nothing was loaded"
+        )
+    return named_pool(path.stem, arrays, classes)
+
+
+def rows_on(
+    named: NamedPool, methods: Sequence[Method], *, repeats: int, n_jobs: int, budgets: Sequence[int], kept: Path | None
+) -> Iterator[Row]:
+    """The rows of every method on a pool: numbers, or why it cannot."""
+    truth = [named.classes[code] for code in named.truth]
+    fitting = [labels for labels in budgets if labels <= len(named)]
+    for track in TRACKS if named.scores is not None else TRACKS[:1]:
+        pool = pool_of(named, track)
+        for ask, names in asks(named).items():
+            metrics = metric_set(names, pool)
+            reasons = {method: lacking(method, pool) or unsupported(method, metrics) for method in methods}
+            able = [method for method in methods if not reasons[method]]
+            key = {"version": __version__, "pool": named.name, "track": track}
+            for method in (one for one in methods if reasons[one]):
+                for metric in names:
+                    yield key | {"metric": metric, "method": method.name, "status": f"cannot: {reasons[method]}"}
+            if not able or not fitting:
+                continue
+            results = None if kept is None else kept / f"{named.name}.{track}.{ask}.jsonl"
+            found = simulate(
+                pool,
+                truth,
+                methods=able,
+                metrics=names,
+                budgets=fitting,
+                repeats=repeats,
+                n_jobs=n_jobs,
+                batch=STEP,
+                results=results,
+            )
+            yield from (key | {"status": "run"} | row for row in found.summary())
+
+
+def shown(rows: Sequence[Row]) -> str:
+    """The rows as a table for people."""
+
+    def cell(row: Row, name: str) -> object:
+        value = row.get(name, "")
+        if not isinstance(value, float):
+            return value
+        return "–" if np.isnan(value) else f"{value:.4g}"
+
+    lines = [[cell(row, name) for name in SHOWN] for row in rows if row["status"] == "run"]
+    cannot = [
+        f"{row['method']} on {row['pool']}, {row['track']}, {row['metric']}: {row['status']}"
+        for row in rows
+        if row["status"] != "run"
+    ]
+    return "\n".join([markdown(SHOWN, lines), "", *cannot])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Your own method or pool on the terms of the leaderboard.")
+    parser.add_argument(
+        "--method", action="append", default=[], help="module:name, or a method's name; may be repeated"
+    )
+    parser.add_argument(
+        "--pool", action="append", required=True, help="an .npz file, or a pool's name; may be repeated"
+    )
+    parser.add_argument("--repeats", type=int, default=20, help="runs of each method")
+    parser.add_argument("--budgets", default=",".join(map(str, BUDGETS)), help="numbers of labels, comma-separated")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="a .csv file; finished runs are kept in a folder beside it")
+    given = parser.parse_args(arguments)
+    sys.path.insert(0, str(Path.cwd()))
+    kept = None if given.out is None else given.out.with_suffix(".runs")
+    try:
+        names = dict.fromkeys([BASELINE, *(given.method or ["assured"])])
+        methods, pools = [method_at(name) for name in names], [pool_at(name) for name in given.pool]
+        budgets = [int(labels) for labels in given.budgets.split(",")]
+        if kept is not None:
+            kept.mkdir(parents=True, exist_ok=True)
+        options = {"repeats": given.repeats, "n_jobs": given.jobs, "kept": kept}
+        rows = [row for named in pools for row in rows_on(named, methods, budgets=budgets, **options)]
+    except (AltmasError, NotInProtocol, DataMissing, DataDamaged) as cause:
+        print(cause, file=sys.stderr)
+        return 2
+    print(shown(rows))
+    if given.out is not None:
+        write_csv(given.out, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -90,9 +90,11 @@ session.tell(first.id, "dog", annotator="ben")  # a second opinion
 print([one.id for one in session.disagreements()], session.agreement())
 session.adjudicate(first.id, str(truth[first.index]), annotator="chief")
 
-# %% Session.note, Session.notes
+# %% Session.note, Session.notes, Session.note_by
 session.note("the scanner was repaired", annotator="ana")
-print(session.notes())
+seq = session.note("cut off", first.id, "ana")
+session.note("cut off at the left", first.id, "ana", revises=seq)  # an edit
+print(session.notes(), session.note_by(first.id, "ana"))
 
 # %% Session.reveal, Session.revealed_to, Session.not_shown, Session.release
 session.reveal(first.id, annotator="ana")  # ana saw what the model says

@@ -209,6 +209,14 @@ class Typist:
         return self.key()
 
 
+class Hesitant(Typist):
+    """One who leaves the background the time to think."""
+
+    def key(self) -> str:
+        time.sleep(0.3)
+        return super().key()
+
+
 def shown_to(typist: Typist, session: altmas.Session, annotator: str | None = None) -> str:
     console = Console(width=100, record=True, file=open(os.devnull, "w"))
     with console.file:
@@ -234,13 +242,59 @@ def test_rows_are_shown_by_name_and_nothing_drives_the_terminal():
     assert "age: 4" in shown and "\\x1b[31mred\\x07" in shown
 
 
-def test_many_classes_get_letters_and_then_the_search():
-    names = [f"class {i:02}" for i in range(40)]
+def test_many_classes_are_typed_and_the_last_ones_have_numbers():
+    names = [f"class_{i:02}" for i in range(38)] + ["top_up_failed", "card_arrival"]
     pool = altmas.Pool(None, names, classes=names)
     with altmas.Session.create(None, pool, method="tradition") as session:
-        shown = shown_to(Typist("/", "class 1", "/", "class 39"), session)
-        assert [pool.classes[code] for code in session.history.labels.values()] == ["class 39"]
-    assert "[/] type any other class" in shown and "several begin so: class 10" in shown and "[Esc] quit" in shown
+        keys = ("/", "class 1", "/", "class 37", "/", "failed top", "/", "ca", "2", "1", "5", "a")
+        shown = shown_to(Typist(*keys), session)
+        said = [pool.classes[code] for code in session.history.labels.values()]
+        assert said == ["class_37", "top_up_failed", "card_arrival", "top_up_failed", "class_37"]
+    assert "[/] type a class" in shown and "several fit: class_10" in shown and "[q] quit" in shown
+    assert "[1] class_37  [2] top_up_failed  [3] card_arrival  [/]" in shown
+
+
+def test_two_answers_are_left_and_right_in_an_order_that_is_recorded():
+    rows = [{"prompt": "why?", "answer_a": "first", "answer_b": "second"}] * 30
+    pool = altmas.Pool(None, ["a", "b", "tie"] * 10, classes=["a", "b", "tie"], items=rows)
+    with altmas.Session.create(None, pool, method="tradition") as session:
+        shown = shown_to(Typist(*"1111111133"), session, "ana")
+        told = [(event["label"], event["body"]["left"]) for event in session.events() if event["kind"] == "label"]
+    assert all(label in (left, "tie") for label, left in told) and {left for _, left in told} == {"a", "b"}
+    assert [label for label, _ in told[-2:]] == ["tie", "tie"]
+    assert "[1] left  [2] right  [3] tie" in shown and "left · saved" in shown and "answer_a" not in shown
+    assert shown.count("left: first") + shown.count("left: second") == shown.count("right: ") > 0
+
+
+def test_it_asks_whether_to_stop_at_the_goal_and_says_when_it_was_missed():
+    pool = altmas.Pool(None, ["cat", "dog"] * 20, items=["animal"] * 40)
+    options = {"method": "tradition", "budget": 30, "targets": {"accuracy": 0.3}}
+    with altmas.Session.create(None, pool, **options) as session:
+        for query in session.ask(25):
+            session.tell(query, "cat")
+        shown = shown_to(Hesitant("1", "2"), session, "ana")  # the key of a class neither stops nor goes on
+        assert "Goal reached: accuracy: ±0." in shown and session.choices() == [] and session.status().labels == 26
+        assert "Goal reached" in shown_to(Hesitant("2", "g", "1"), session, "ana")
+        assert [(choice.stop, choice.annotator) for choice in session.choices()] == [(False, "ana")]
+        assert session.status().labels == 28
+    with altmas.Session.create(None, pool, **(options | {"targets": {"accuracy": 0.01}})) as session:
+        keyboard = Typist(*("1" * 40))
+        with open(os.devnull, "w") as sink:
+            ended = TerminalLabeller(session, "ana", keyboard, Console(file=sink)).run()
+    assert ended.startswith("the budget of 30 labels is spent; the goal is not reached (accuracy: ±0.")
+
+
+def test_keys_and_reveal_are_the_owners_choice():
+    pool = altmas.Pool(None, ["cat", "dog"] * 20, items=["animal"] * 40)
+    with altmas.Session.create(None, pool, method="tradition", budget=30) as session:
+        console = Console(width=100, record=True, file=open(os.devnull, "w"))
+        with console.file:
+            TerminalLabeller(session, "ana", Typist("r", "d", "1"), console, keys={"dog": "d"}, reveal=False).run()
+        said = [pool.classes[code] for code in session.history.labels.values()]
+        assert session.status().reveals == 0
+    shown = console.export_text()
+    assert said == ["dog", "cat"] and "[1] cat  [d] dog" in shown and "reveal" not in shown
+    assert "predictions cannot be looked at here" in shown
 
 
 def test_every_command_in_one_sitting():

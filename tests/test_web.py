@@ -40,7 +40,7 @@ def test_a_page_learns_the_classes_their_keys_and_what_they_mean() -> None:
     session = create(instructions="Look twice.", definitions={"cat": "has whiskers"})
     with paged(session, title="pets", annotator="ana") as page:
         setup = page.get("/api/setup").json()
-    assert setup["classes"][0] == {"name": "cat", "key": "1", "definition": "has whiskers"}
+    assert setup["classes"][0] == {"name": "cat", "key": "1", "group": "", "definition": "has whiskers"}
     assert (setup["title"], setup["instructions"], setup["annotator"]) == ("pets", "Look twice.", "ana")
 
 
@@ -230,12 +230,15 @@ def test_own_votes_are_listed_newest_first_and_nobody_elses(page: Page) -> None:
 
 def test_a_note_and_a_reveal_are_written_down(page: Page) -> None:
     handle = page.handles()[0]
-    page.post("/api/note", {"annotator": "ana", "item": handle, "text": "odd ears"})
+    told = page.post("/api/note", {"annotator": "ana", "item": handle, "text": "odd ears"}).json()["note"]
+    assert told["text"] == "odd ears" and page.next()["items"][0]["note"] == told
     shown = page.post("/api/reveal", {"annotator": "ana", "item": handle}).json()
     row = page.session.pool.index(page.id_of(handle))
     code = page.session.pool.predictions[row]
-    assert shown["prediction"] == page.session.pool.classes[code]
-    assert shown["score"] == pytest.approx(page.session.pool.scores[row][code])
+    score = page.session.pool.scores[row][code]
+    assert shown["revealed"] == f"{page.session.pool.classes[code]} ({100 * score:.0f} %)"
+    assert [item.get("revealed") for item in page.next()["items"]] == [shown["revealed"], None, None]
+    assert "revealed" not in page.next("ben")["items"][0] and "note" not in page.next("ben")["items"][0]
     kinds = {event["kind"]: event for event in page.session.events()}
     assert kinds["note"]["body"]["text"] == "odd ears" and kinds["note"]["annotator"] == "ana"
     assert kinds["reveal"]["point"] == page.id_of(handle) and page.session.status().reveals == 1
@@ -461,11 +464,35 @@ def test_votes_from_many_threads_are_each_recorded_once() -> None:
 
 
 def test_digits_then_letters_label_and_commands_keep_their_keys() -> None:
-    keys = class_keys([f"class {number}" for number in range(40)])
+    keys = class_keys([f"class {number}" for number in range(28)])
     assert keys[:10] == [*"123456789", "a"]
-    used = [key for key in keys if key]
-    assert len(used) == len(set(used)) == 28 and keys[28:] == [""] * 12
-    assert not set(used) & set(COMMANDS)
+    assert len(set(keys)) == 28 and all(keys) and not set(keys) & set(COMMANDS)
+    assert class_keys([f"class {number}" for number in range(29)]) == [""] * 29  # letters search
+
+
+def test_the_owner_can_forbid_looks_at_predictions() -> None:
+    with paged(create(budget=40), reveal=False) as page:
+        assert page.get("/api/setup").json()["reveal"] is False
+        refused = page.post("/api/reveal", {"annotator": "ana", "item": page.handles()[0]})
+        assert refused.status_code == 422 and "lets nobody look" in refused.json()["error"]
+        assert page.session.status().reveals == 0
+
+
+def test_a_choice_to_stop_hands_out_nothing_until_somebody_goes_on() -> None:
+    session = create(budget=60, targets={"accuracy": 0.25})
+    for query in session.ask(25):
+        session.tell(query, "cat", annotator="ben")
+    with paged(session) as page:
+        watch = page.app.state.desk.goal
+        watch.start()
+        eventually(lambda: watch.labels == 25)
+        assert page.next()["header"]["goal"]["reached"] and page.handles()
+        goal = page.post("/api/choose", {"annotator": "ana", "stop": True}).json()["header"]["goal"]
+        assert goal["choice"] == {"stop": True, "by": "ana", "labels": 25} and session.status().leased == 0
+        assert page.next("ben")["nothing"] == "stopped" and page.handles("ben") == []
+        page.post("/api/choose", {"annotator": "ben", "stop": False})
+        assert page.handles("ben")
+        watch.stop()
 
 
 def test_a_class_called_by_a_digit_has_that_digit_as_its_key() -> None:
@@ -555,7 +582,7 @@ def test_a_picture_in_bytes_in_a_data_address_or_as_datasets_write_it(tmp_path: 
     with pytest.raises(NoImage, match="another server"):
         image_bytes("https://example.org/a.png", tmp_path)
     with pytest.raises(NoImage, match="convert it"):
-        image_bytes("scan.tiff", tmp_path)
+        image_bytes("scan.nii", tmp_path)
 
 
 def test_the_plan_changes_nothing_else(page: Page) -> None:

@@ -1,9 +1,10 @@
 """altmas label: items answered on the page or in the terminal."""
 
 import getpass
+import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,10 +13,12 @@ from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.cli.keyboard import Terminal
 from altmas.cli.terminal import TerminalLabeller
-from altmas.errors import PlanError
+from altmas.errors import FileError, PlanError
 from altmas.session import LEASE_SECONDS, Session
 
 NETWORK = "The page"
+SHOWN = "What annotators see"
+GROUPS = '{"group": ["class", ...], ...}'
 
 
 @command(
@@ -23,6 +26,7 @@ NETWORK = "The page"
     LABEL,
     "altmas label xray.altmas",
     "altmas label xray.altmas --terminal --annotator ana",
+    "altmas label xray.altmas --class-key pneumonia=p --no-reveal",
     "altmas label xray.altmas --host 0.0.0.0 --port 8377 --people people.txt",
     "altmas label xray.altmas --people people.txt --allowed-host https://lab.example --root-path /labels",
 )
@@ -105,6 +109,51 @@ def label(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.", rich_help_panel=NETWORK)
     ] = True,
+    question: Annotated[
+        str,
+        typer.Option(
+            "--question",
+            help="What is asked of every item; by default the first line of the instructions.",
+            rich_help_panel=SHOWN,
+            show_default=False,
+        ),
+    ] = "",
+    reveal: Annotated[
+        bool,
+        typer.Option(
+            "--reveal/--no-reveal",
+            help="Whether predictions may be looked at; looks are logged.",
+            rich_help_panel=SHOWN,
+        ),
+    ] = True,
+    class_keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--class-key",
+            metavar="CLASS=KEY",
+            help="The key of a class, a digit or a letter; repeatable.",
+            rich_help_panel=SHOWN,
+        ),
+    ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pair",
+            metavar="CLASS=COLUMN",
+            help="Twice: two answers side by side, in shuffled order, and the class that says that each is the better.",
+            rich_help_panel=SHOWN,
+        ),
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            "--groups",
+            metavar="FILE",
+            help='JSON {"group": ["class", ...]}: how many classes are listed; by default by their first words.',
+            rich_help_panel=SHOWN,
+            show_default=False,
+        ),
+    ] = None,
     lease: Annotated[
         float, typer.Option("--lease", help="Seconds for which an item stays with whoever was shown it.")
     ] = LEASE_SECONDS,
@@ -114,9 +163,11 @@ def label(
     Blind: nobody sees what the model says unless they ask for it, and that is recorded. Every label is on disk
     before it is shown as saved. The page stays on this machine unless --host says otherwise.
     """
+    keys = opt.pairs("--class-key", class_keys)
+    sides = opt.pairs("--pair", pair) if pair else None
     with opt.opened(session) as one:
         if terminal:
-            _in_terminal(one, annotator)
+            _in_terminal(one, annotator, keys=keys, pair=sides, reveal=reveal)
             return
         one.label(
             host=host,
@@ -130,21 +181,41 @@ def label(
             root_path=root_path,
             certificate=certificate,
             key=key,
+            question=question,
+            reveal=reveal,
+            keys=keys,
+            pair=sides,
+            groups=_groups(groups),
             lease=lease,
         )
 
 
-def _in_terminal(session: "Session", annotator: str | None) -> None:
+def _in_terminal(session: "Session", annotator: str | None, **options: Any) -> None:
     if not _has_terminal():
         raise PlanError(
             "label --terminal needs a terminal to read keys from; in a script use `altmas ask` and `altmas tell`; "
             "nothing was recorded"
         )
     with Terminal() as keyboard:
-        labeller = TerminalLabeller(session, annotator or _login(), keyboard, show.console())
+        labeller = TerminalLabeller(session, annotator or _login(), keyboard, show.console(), **options)
         ended = labeller.run()
     show.say(f"{show.counted(len(session.history.labels), 'label')} in {session.path}: {ended}")
     show.hint(f"next: altmas status {session.path}")
+
+
+def _groups(file: Path | None) -> dict[str, Any] | None:
+    """The groups of classes in a JSON file; FileError or PlanError if it holds none."""
+    if file is None:
+        return None
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as cause:
+        raise FileError(f"{file} cannot be read ({cause.strerror}); nothing was started") from cause
+    except ValueError as cause:
+        raise FileError(f"{file} is no JSON; expected {GROUPS}; nothing was started") from cause
+    if not isinstance(found, dict):
+        raise FileError(f"{file} holds no groups; expected {GROUPS}; nothing was started")
+    return found
 
 
 def _has_terminal() -> bool:

@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.errors import MissingExtra
+from altmas.items import scans
+from altmas.items.scans import Window
+
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".avif")
 """What a browser can show; a text that ends so is taken for the path of an image."""
 
-UNSHOWABLE = (".tif", ".tiff", ".dcm", ".svg", ".nii", ".heic")
+UNSHOWABLE = (".svg", ".nii", ".heic")
 """Paths of images that no browser shows, or that could hold a programme."""
 
 MAX_BYTES = 64 * 2**20
@@ -50,9 +54,9 @@ def looks_like_image(value: object) -> bool:
     if isinstance(value, PurePath):
         return True
     if isinstance(value, bytes):
-        return media_type(value[:16]) is not None
+        return media_type(value[:16]) is not None or bool(scans.scan_kind(value[: scans.HEAD]))
     if isinstance(value, str):
-        return _is_path(value, SUFFIXES + UNSHOWABLE) or value[:11].lower() == "data:image/"
+        return _is_path(value, SUFFIXES + scans.SUFFIXES + UNSHOWABLE) or value[:11].lower() == "data:image/"
     if isinstance(value, dict):  # how Hugging Face writes an image that was not decoded
         return set(value) == {"bytes", "path"}
     return _is_picture_array(value)
@@ -60,6 +64,11 @@ def looks_like_image(value: object) -> bool:
 
 def image_bytes(value: object, folder: Path) -> tuple[bytes, str]:
     """(content, media type) of an image value; NoImage with the reason. Relative paths start at `folder`."""
+    return image_shown(value, folder)[:2]
+
+
+def image_shown(value: object, folder: Path, window: Window | None = None) -> tuple[bytes, str, Window | None]:
+    """The same, and the window of values that is shown of a DICOM or grey TIFF file; None where there is none."""
     if isinstance(value, dict):
         value = value["bytes"] if value["bytes"] is not None else value["path"]
     if isinstance(value, str) and value[:5].lower() == "data:":
@@ -67,11 +76,21 @@ def image_bytes(value: object, folder: Path) -> tuple[bytes, str]:
     if isinstance(value, str | PurePath):
         value = _read(os.fspath(value), folder)
     if not isinstance(value, bytes):
-        return png(pixels_of(value)), "image/png"
+        return png(pixels_of(value)), "image/png", None
+    if scan := scans.scan_kind(value[: scans.HEAD]):
+        return _scan_shown(value, scan, window)
     kind = media_type(value[:16])
     if kind is None:
         raise NoImage("the file is not an image that a browser can show")
-    return value, kind
+    return value, kind, None
+
+
+def _scan_shown(content: bytes, kind: str, window: Window | None) -> tuple[bytes, str, Window | None]:
+    try:
+        scan = scans.read_scan(content, kind)
+    except (MissingExtra, ValueError) as cause:
+        raise NoImage(str(cause)) from cause
+    return png(scan.pixels(window)), "image/png", window or scan.window
 
 
 def pixels_of(value: Any) -> NDArray[np.uint8]:

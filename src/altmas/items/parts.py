@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from altmas.items.images import NoImage, image_bytes, looks_like_image
+from altmas.items.images import NoImage, image_shown, looks_like_image
+from altmas.items.pairs import Pair
+from altmas.items.scans import Window
 
 if TYPE_CHECKING:
     from altmas.pool import Pool
@@ -25,12 +27,30 @@ def parts_of(pool: "Pool", row: int) -> list[Part]:
     return [_part(number, name, value) for number, (name, value) in enumerate(_fields(item))]
 
 
+def paired(parts: list[Part], pair: Pair) -> list[Part]:
+    """The parts with the two answers of a pair as left and right, without their names: those can say whose they are."""
+    sides = dict(zip(pair.fields, ("left", "right"), strict=True))
+    shown = []
+    for part in parts:
+        side = sides.get(str(part["name"]))
+        kind = "image" if part["kind"] == "image" else "text"
+        shown.append(part if side is None else part | {"kind": kind, "name": None, "side": side})
+    return shown
+
+
 def image_of(pool: "Pool", row: int, number: int) -> tuple[bytes, str]:
     """(content, media type) of one image part; NoImage with the reason if there is none."""
+    return windowed_image_of(pool, row, number)[:2]
+
+
+def windowed_image_of(
+    pool: "Pool", row: int, number: int, window: Window | None = None
+) -> tuple[bytes, str, Window | None]:
+    """The same, and the window of values that is shown of a DICOM or grey TIFF file; None where there is none."""
     fields = [] if pool.items is None else _fields(pool.items[row])
     if not 0 <= number < len(fields) or not looks_like_image(fields[number][1]):
         raise NoImage("this item has no such image")
-    return image_bytes(fields[number][1], folder_of(pool))
+    return image_shown(fields[number][1], folder_of(pool), window)
 
 
 def folder_of(pool: "Pool") -> Path:

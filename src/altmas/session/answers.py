@@ -22,6 +22,7 @@ class Answer:
     """One label, one "skip" or "unsure" with its reason, or one "adjudication": a ruling over the votes on the point.
 
     seconds  how long the annotator looked;  made_at  when it was made, if it was made elsewhere
+    left  the class of the answer that was shown on the left, where two stood side by side
     authenticated  whether the page knew the annotator by a secret; None where nobody looked (a script, a file)
     """
 
@@ -34,6 +35,7 @@ class Answer:
     note: str = ""
     made_at: str = ""
     authenticated: bool | None = None
+    left: str = ""
 
     def entry(self, pool: Pool) -> Entry:
         """The answer as it is written down; UnknownPoint, UnknownLabel or PlanError if it cannot be."""
@@ -43,7 +45,7 @@ class Answer:
         label = None
         if self.kind in ("label", "adjudication"):
             label = str(pool.classes[pool.code(self.label, where=f"point {self.id!r}: ")])
-        said = {"reason": self.reason, "note": self.note, "made_at": self.made_at}
+        said = {"reason": self.reason, "note": self.note, "made_at": self.made_at, "left": self.left}
         body: dict[str, Any] = {key: text(value) for key, value in said.items() if value}
         body |= authentication(self.authenticated)
         return Entry(

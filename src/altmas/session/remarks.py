@@ -1,6 +1,6 @@
 """Remarks: what people wrote about items, what could not be shown to them, and whether they stopped at the goal."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +45,26 @@ def notes(state: State) -> list[Note]:
     return sorted(found, key=lambda note: note.seq)
 
 
+def own_note(state: State, point: str, name: str | None) -> Note | None:
+    """The last remark of an annotator on a point that stands, apart from those that came with a label."""
+    own = [
+        note
+        for versions in state.notes.values()
+        if (versions[0].point, versions[0].annotator) == (point, name) and (note := _note(state, versions)) is not None
+    ]
+    return own[-1] if own else None
+
+
 def _written(state: State) -> Iterator[Note]:
-    for seq, versions in state.notes.items():
-        first, last = versions[0], versions[-1]
-        if said := last.body.get("text"):
-            id = None if first.point is None else state.pool.ids[state.pool.index(first.point)]
-            yield Note(id, said, first.annotator, last.at, seq, edited=len(versions) > 1)
+    return (note for versions in state.notes.values() if (note := _note(state, versions)) is not None)
+
+
+def _note(state: State, versions: Sequence[Event]) -> Note | None:
+    """A remark as last edited; None if it was taken back."""
+    first, last = versions[0], versions[-1]
+    said = last.body.get("text")
+    id = None if first.point is None else state.pool.ids[state.pool.index(first.point)]
+    return Note(id, said, first.annotator, last.at, first.seq, edited=len(versions) > 1) if said else None
 
 
 def _with_answers(state: State) -> Iterator[Note]:

@@ -41,7 +41,7 @@ from altmas.session.opinions import Agreement, Disagreement, agreement, disagree
 from altmas.session.plan import Plan, PlannedTasks, metric_tuple
 from altmas.session.plan_json import metric_name
 from altmas.session.queue import ReadyQueue
-from altmas.session.remarks import Note, StopChoice, choice_entry, choice_of, note_entry, notes, unshown_entry
+from altmas.session.remarks import Note, StopChoice, choice_entry, choice_of, note_entry, notes, own_note, unshown_entry
 from altmas.session.snapshot import Snapshot, Status, status_of
 from altmas.session.stopping import Decision, Goal
 from altmas.session.store import Entry, Event, LabelStore
@@ -288,16 +288,20 @@ class Session:
         annotator: str | None = None,
         seconds: float | None = None,
         note: str = "",
+        left: str = "",
     ) -> None:
         """Record the label of a point (its id, or the Query), or of many as {id: label}: on disk when this returns.
 
         A point that was not asked for is taken too (`history.volunteered`); told again by the same annotator it is
-        a revision, told by another one a second opinion.
+        a revision, told by another one a second opinion. `left` is the class of the answer that was shown on the left,
+        where two stood side by side.
         """
         if isinstance(id, Mapping) and label is not None:
             raise PlanError("tell takes {id: label, ...}, or one id and one label; nothing was recorded")
         told = id.items() if isinstance(id, Mapping) else [(id, label)]
-        self.answer(Answer(_id(point), said, "label", annotator, seconds, note=note or "") for point, said in told)
+        self.answer(
+            Answer(_id(point), said, "label", annotator, seconds, note=note or "", left=left) for point, said in told
+        )
 
     def skip(
         self,
@@ -364,9 +368,10 @@ class Session:
         seconds: float | None = None,
         revises: int | None = None,
         authenticated: bool | None = None,
+        left: str = "",
     ) -> tuple[Event, list[Query]]:
         """`vote`, and the next n points that are ready for this annotator (`ask` with draw=False), in one write."""
-        answer = Answer(id, label, kind, annotator, seconds, reason, authenticated=authenticated)
+        answer = Answer(id, label, kind, annotator, seconds, reason, authenticated=authenticated, left=left)
         event, rows = self._votes.cast_and_take(answer, revises, n, lease)
         return event, [self._query(row) for row in rows]
 
@@ -424,6 +429,11 @@ class Session:
         name = annotator_name(annotator)
         with self._journal.lock:
             return {row for row, who in self._journal.read().revealed if who == name}
+
+    def note_by(self, id: object, annotator: str | None) -> Note | None:
+        """The last remark that stands of one annotator on a point, apart from those that came with a label."""
+        with self._journal.lock:
+            return own_note(self._journal.read(), str(self.pool.ids[self.pool.index(id)]), annotator_name(annotator))
 
     def release(self, annotator: str) -> None:
         """End the leases of an annotator who went away: the points can be asked of others at once."""
@@ -586,11 +596,21 @@ class Session:
         """Every target and threshold of the plan, and whether it is reached now."""
         return self.now().goals(self.estimate)
 
-    def choose(self, stop: bool, annotator: str | None = None, *, authenticated: bool | None = None) -> StopChoice:
-        """Record that somebody stops here or goes on, with the goals as they stand; labelling stays possible."""
+    def choose(
+        self,
+        stop: bool,
+        annotator: str | None = None,
+        *,
+        goals: Iterable[Goal] | None = None,
+        authenticated: bool | None = None,
+    ) -> StopChoice:
+        """Record that somebody stops here or goes on, and the goals that they saw; labelling stays possible.
+
+        By default the goals as they stand.
+        """
         now = self.now()
-        goals = [asdict(goal) for goal in now.goals(self.estimate)]
-        entry = choice_entry(stop, plain(goals), len(now.history.labels), annotator, authenticated)  # type: ignore[arg-type]
+        seen: Any = plain([asdict(goal) for goal in (now.goals(self.estimate) if goals is None else goals)])
+        entry = choice_entry(stop, seen, len(now.history.labels), annotator, authenticated)
         return choice_of(self._journal.write(lambda state: [entry])[0])
 
     def choices(self) -> list[StopChoice]:

@@ -1,7 +1,7 @@
 """When a session may stop, and what is missing."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from altmas.estimates import LEAST_DRAWN, Estimate, Estimates
@@ -109,6 +109,12 @@ def _too_wide(estimate: Estimate, wanted: float) -> str:
             f"\u00b1{estimate.least_half_width:.3g} is left when every point is labelled"
         )
     return f"{estimate.metric} is not within {wanted:g} yet"
+
+
+def may_stop(found: Sequence[Goal]) -> bool:
+    """Whether every target is reached, or every threshold decided."""
+    kinds = [[goal.reached for goal in found if goal.kind == kind] for kind in ("target", "threshold")]
+    return any(reached and all(reached) for reached in kinds)
 
 
 def settled(estimate: Estimate, threshold: float) -> bool:

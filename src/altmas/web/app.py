@@ -1,9 +1,9 @@
 """The page's server: addresses, what each takes and gives, and how errors are told."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,14 +11,17 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from altmas.errors import AltmasError, StoreFailure, UnknownPoint, VoteConflict
 from altmas.items.images import NoImage
+from altmas.items.scans import Window
 from altmas.session import LEASE_SECONDS, Session
 from altmas.web.access import PERSON, Access, Guard
 from altmas.web.annotator_api import Desk, Texts
+from altmas.web.goal import GoalWatch
 from altmas.web.overview import Watch, overview, to_settle
 from altmas.web.people import OWNER, label_name
 from altmas.web.prefetch import Supply
@@ -28,6 +31,8 @@ STATIC = Path(__file__).parent / "static"
 
 Annotator = Annotated[str, AfterValidator(label_name)]
 Handle = Annotated[str, Field(pattern=r"^[0-9a-f]{20}$")]
+Value = Annotated[float, Field(allow_inf_nan=False)]
+Width = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=7 * 24 * 3600, allow_inf_nan=False)]
 
 
@@ -56,10 +61,24 @@ class TakenBack(Asked):
 
 
 class Remarked(Asked):
-    """A remark on an item."""
+    """A remark on an item, or the new text of the one whose seq is `revises`; "" takes that back."""
 
     item: Handle
-    text: str = Field(min_length=1, max_length=5000)
+    text: str = Field(max_length=5000)
+    revises: int | None = None
+
+
+class NotShown(Asked):
+    """An item whose image could not be shown, and why."""
+
+    item: Handle
+    why: str = Field(max_length=500)
+
+
+class Chosen(Asked):
+    """Whether somebody stops here or goes on."""
+
+    stop: bool
 
 
 class Looked(Asked):
@@ -111,24 +130,39 @@ def create_app(
     annotator: str | None = None,
     instructions: str | None = None,
     definitions: Mapping[str, str] | None = None,
+    question: str = "",
+    reveal: bool = True,
+    keys: Mapping[str, str] | None = None,
+    pair: Mapping[str, str] | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
     lease: float = LEASE_SECONDS,
 ) -> FastAPI:
-    """The page of a session as an ASGI application; without `access` for this machine alone, and without an owner."""
+    """The page of a session as an ASGI application; without `access` for this machine alone, and without an owner.
+
+    PlanError if `keys`, `pair` or `groups` do not fit the session.
+    """
     plan = session.plan
     texts = Texts(
         title or (session.path.stem if session.path is not None else "labels"),
         plan.instructions if instructions is None else instructions,
         dict(plan.definitions if definitions is None else definitions),
         annotator,
+        question,
+        reveal,
+        dict(keys or {}),
+        pair,
+        groups,
     )
-    supply, watch = Supply(session), Watch(session)
-    desk = Desk(session, texts, supply, lease=lease)
+    supply, watch, goal = Supply(session), Watch(session), GoalWatch(session)
+    desk = Desk(session, texts, supply, goal, lease=lease)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         supply.start()
+        goal.start()
         yield
         supply.stop()
+        goal.stop()
         watch.stop()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
@@ -145,7 +179,7 @@ def create_app(
 def _pages(app: FastAPI, root: str) -> None:
     for path, file in {"/": "label.html", "/overview": "overview.html", "/adjudicate": "adjudicate.html"}.items():
         app.add_api_route(path, _page(file, root), methods=["GET", "HEAD"])
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/static", GZipMiddleware(StaticFiles(directory=STATIC), minimum_size=500), name="static")
 
 
 def _page(file: str, root: str) -> Callable[[], HTMLResponse]:
@@ -196,7 +230,19 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
     @app.post("/api/note")
     def note(request: Request, said: Remarked) -> dict[str, Any]:
         who = _speaker(request, said.annotator)
-        desk.note(who.name, said.item, said.text, authenticated=who.authenticated)
+        note = desk.note(who.name, said.item, said.text, said.revises, authenticated=who.authenticated)
+        return {"note": note, "header": desk.header(who.name)}
+
+    @app.post("/api/unshown")
+    def unshown(request: Request, said: NotShown) -> dict[str, Any]:
+        who = _speaker(request, said.annotator)
+        desk.not_shown(who.name, said.item, said.why)
+        return {"header": desk.header(who.name)}
+
+    @app.post("/api/choose")
+    def choose(request: Request, chosen: Chosen) -> dict[str, Any]:
+        who = _speaker(request, chosen.annotator)
+        desk.choose(who.name, chosen.stop, authenticated=who.authenticated)
         return {"header": desk.header(who.name)}
 
     @app.post("/api/reveal")
@@ -205,9 +251,13 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
         return desk.reveal(who.name, looked.item, authenticated=who.authenticated)
 
     @app.get("/api/image/{handle}/{number}")
-    def image(handle: Handle, number: int) -> Response:
-        content, kind = desk.image(handle, number)
-        return Response(content, media_type=kind, headers={"content-security-policy": "default-src 'none'; sandbox"})
+    def image(handle: Handle, number: int, center: Value | None = None, width: Width | None = None) -> Response:
+        given = Window(center, width, 0.0, 0.0) if center is not None and width is not None else None
+        content, kind, window = desk.image(handle, number, given)
+        headers = {"content-security-policy": "default-src 'none'; sandbox"}
+        if window is not None:
+            headers["x-window"] = ",".join(f"{value:g}" for value in astuple(window))
+        return Response(content, media_type=kind, headers=headers)
 
 
 def _owner(app: FastAPI, desk: Desk, watch: Watch) -> None:

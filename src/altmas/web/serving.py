@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -82,6 +82,11 @@ def serve(
     certificate: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
     owner_key: str | None = None,
+    question: str = "",
+    reveal: bool = True,
+    keys: Mapping[str, str] | None = None,
+    pair: Mapping[str, str] | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
     lease: float = LEASE_SECONDS,
     block: bool | None = None,
 ) -> LabellingPage | None:
@@ -98,6 +103,11 @@ def serve(
     allowed_hosts  further names under which people reach the server; https://NAME behind a proxy
     root_path      path in front of all addresses, behind a proxy
     certificate    file with a TLS certificate (PEM), and `key` that with its private key
+    question       what is asked of every item; by default the first line of the instructions
+    reveal         whether annotators may look at predictions, which is written down
+    keys           {class: key};  pair  {class: field} of two answers to show side by side, in an order that is shuffled
+                   and recorded; seen from the names where fields are called like classes (answer_a, answer_b: a, b)
+    groups         {group: [class, ...]} in which many classes are listed; by default those that begin alike
     lease          seconds for which an item stays with the annotator who was shown it
 
     Raises PlanError if it cannot listen there or a setting cannot be meant, FileError for a file that cannot be read.
@@ -107,7 +117,17 @@ def serve(
     access = _access(session, host, token, owner_key, allowed_hosts, people=people, root=root_path)
     tls = _tls(certificate, key)
     app = create_app(
-        session, access, annotator=annotator, instructions=instructions, definitions=definitions, lease=lease
+        session,
+        access,
+        annotator=annotator,
+        instructions=instructions,
+        definitions=definitions,
+        question=question,
+        reveal=reveal,
+        keys=keys,
+        pair=pair,
+        groups=groups,
+        lease=lease,
     )
     listening = _listen(host, port)
     addresses = _addresses(host, listening.getsockname()[1], access, secure=bool(tls))

@@ -36,7 +36,7 @@ export async function call(path, body) {
   throw response.status >= 500 ? new Away(message) : new Refused(response.status, message);
 }
 
-/** An image as an address inside this page; rejects with the server's sentence. */
+/** {url, window}: an image as an address inside this page, and which values are shown; rejects with the server's sentence. */
 export async function fetchImage(path) {
   let response;
   try {
@@ -48,5 +48,6 @@ export async function fetchImage(path) {
     const answer = await response.json().catch(() => ({}));
     throw new Refused(response.status, answer.error || "The image cannot be shown.");
   }
-  return URL.createObjectURL(await response.blob());
+  const [center, width, low, high] = (response.headers.get("x-window") || "").split(",").map(Number);
+  return { url: URL.createObjectURL(await response.blob()), window: high === undefined ? null : { center, width, low, high } };
 }

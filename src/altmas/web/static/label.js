@@ -1,7 +1,7 @@
 // The labelling page: shows what the session asks, sends what the annotator says, says what is saved.
 
 import { Away, call } from "./api.js";
-import { Choices } from "./choices.js";
+import { Choices, breakable } from "./choices.js";
 import { ask, dialogOpen, pairs, prose, tell } from "./dialog.js";
 import { banner, byId, clock, duration, el, keyOf, say, typing } from "./dom.js";
 import { Outbox } from "./outbox.js";
@@ -11,6 +11,8 @@ import { forget, preload, show } from "./viewer.js";
 const POLL_MS = 5000; // looks for news and keeps the items while somebody is at the screen
 const WAIT_MS = 400; // while there is no item
 const GUARD_MS = 150; // a second label within this time is a key that was hit twice
+const STRIP = 8; // own votes that are listed
+const SURE_MS = 600; // what is pressed sooner after a question came up was not meant for it
 const REASONS = ["unreadable", "no class fits", "damaged or empty", "several classes"];
 
 const page = {
@@ -29,6 +31,10 @@ const page = {
   stale: false,
   watch: new Stopwatch(),
   saidAt: -Infinity, // when something was said last
+  asks: false, // whether to stop is asked instead of showing an item
+  asksSince: 0,
+  strip: [], // own votes: {handle, name, seq}, the newest first
+  single: true, // whether keys without Ctrl do anything
 };
 
 const current = () => (page.at >= 0 ? page.past[page.at] : page.hand[0] || null);
@@ -40,15 +46,23 @@ async function begin() {
   page.setup = await patiently(() => call("/api/setup"));
   document.title = `${page.setup.title} · label`;
   byId("title").textContent = page.setup.title;
-  page.choices = new Choices(page.setup.classes, (code) => vote({ kind: "label", label: code }));
+  byId("question").textContent = page.setup.question;
+  page.single = remembered("single") !== "no";
+  const { classes, order, grades, pair } = page.setup;
+  const recent = JSON.parse(remembered("recent") || "[]");
+  page.choices = new Choices(classes, (code) => vote({ kind: "label", label: code }), { order, grades, pair, recent, remember: (codes) => remember("recent", JSON.stringify(codes)) });
+  drawKeys();
   byId("instructions").hidden = !page.setup.instructions;
+  byId("reveal").hidden = byId("blind").hidden = !page.setup.reveal;
   await introduce(page.setup.person || remembered("name") || page.setup.annotator || "");
   onlyTab();
   listen();
   const own = page.setup.person ? `.${page.setup.person}` : ""; // nobody sends what somebody else left in this browser
   page.outbox = new Outbox(stored("outbox" + own), { changed: drawSaved, answered, refused, have: () => page.hand.map((item) => item.handle) });
   await refresh();
+  askToStop();
   setInterval(poll, WAIT_MS);
+  history();
   if (page.setup.instructions && !remembered("instructed")) {
     remember("instructed", "yes");
     await tell("Instructions", prose(page.setup.instructions));
@@ -91,6 +105,7 @@ async function changePerson() {
   page.nothing = "wait";
   draw();
   await refresh();
+  history();
 }
 
 /** Where a page is open twice, the newer one goes on and the older one says so. */
@@ -102,14 +117,13 @@ function onlyTab() {
     page.paused = true;
     draw();
   });
-  byId("nothing").addEventListener("click", (event) => {
-    if (!(event.target instanceof Element) || !event.target.closest("#here")) return;
+  page.here = () => {
     page.paused = false;
     here();
     page.hand.splice(0).forEach(forget);
     draw();
     refresh();
-  });
+  };
   here();
 }
 
@@ -182,6 +196,7 @@ function take(answer) {
     page.hand.push(item);
   }
   page.nothing = answer.nothing;
+  if (page.nothing === "stopped") page.hand.splice(0).forEach(forget);
   page.stale = !answer.header; // left out in a quick series of labels: asked for when it ends
   if (answer.header) page.header = answer.header;
   else if (page.header) Object.assign(page.header, { last_seq: answer.seq, saved_at: answer.saved_at });
@@ -210,32 +225,45 @@ function heard() {
 
 function vote(said) {
   const item = current();
-  if (!item || page.busy || page.paused || dialogOpen()) return;
+  if (!item || page.busy || page.paused || page.asks || dialogOpen()) return;
   const now = performance.now();
+  if (said.kind === "label" && item.missing && !item.anyway) return say("Not labelled: an image is missing. Skip it, or label it anyway.");
   if (now - page.saidAt < GUARD_MS) return say("Ignored: it came too soon after the last one.");
   page.saidAt = now;
   const revises = page.at >= 0 ? item.vote.seq : null;
   const seconds = page.watch.read();
-  const name = said.kind === "label" ? page.setup.classes[said.label].name : said.kind;
+  const name = said.kind === "label" ? page.choices.named(said.label) : said.kind;
+  if (said.kind === "label") page.choices.took(said.label);
   if (page.at >= 0) {
     leavePast();
   } else {
     forget(page.hand.shift());
   }
-  draw();
+  if (!askToStop()) draw();
   page.outbox.push("/api/vote", { annotator: page.name, item: item.handle, seconds, revises, ...said });
   echo(name);
-  say(`${name}. ${current() ? "Next item." : ""}`);
+  page.strip = [{ handle: item.handle, name, seq: null }, ...page.strip.filter((one) => one.handle !== item.handle)];
+  drawStrip();
+  say(`${name}. ${current() && !page.asks ? `Next item: ${announced(current())}` : ""}`);
+}
+
+/** The beginning of an item, for people who listen. */
+function announced(item) {
+  const texts = item.parts.map((part) => (part.kind === "image" ? "an image" : [part.name, part.text].filter(Boolean).join(": ")));
+  return texts.join("; ").slice(0, 160);
 }
 
 /** What was said last, with a way to take it back; nothing for "". */
 function echo(name) {
   byId("echo").hidden = !name;
-  byId("echo-text").textContent = name;
+  byId("echo-text").replaceChildren(...breakable(name));
 }
 
 function answered(entry, answer) {
   heard();
+  const said = page.strip.find((one) => one.handle === entry.body.item);
+  if (said && answer.seq) said.seq = answer.seq;
+  if (entry.path === "/api/note") noted(entry.body.item, answer.note);
   if (answer.items) take(answer);
   else {
     page.header = answer.header;
@@ -258,7 +286,10 @@ async function undo() {
   page.saidAt = -Infinity;
   echo("");
   leavePast();
+  page.asks = false;
   const undone = answer.undone;
+  if (undone) page.strip = page.strip.filter((one) => one.handle !== undone.handle);
+  drawStrip();
   if (undone && undone.vote) {
     page.past = [undone];
     page.at = 0;
@@ -289,6 +320,33 @@ function forward() {
   if (page.at < 0) return;
   if (page.at === 0) leavePast();
   else page.at -= 1;
+  draw();
+}
+
+/** The votes before this page was opened. */
+async function history() {
+  const answer = await request(`/api/mine?limit=${STRIP}&annotator=${encodeURIComponent(page.name)}`);
+  if (!answer) return;
+  const known = new Set(page.strip.map((one) => one.handle));
+  const older = answer.votes.filter((one) => !known.has(one.handle));
+  page.strip.push(...older.map((one) => ({ handle: one.handle, name: said(one), seq: one.vote.seq })));
+  drawStrip();
+}
+
+/** What was said about an item that was gone back to. */
+function said(item) {
+  const { kind, label, reason } = item.vote;
+  page.choices.turn(item.sides);
+  return kind === "label" ? page.choices.named(label) : kind + (reason ? ` (${reason})` : "");
+}
+
+async function revisit(one) {
+  await page.outbox.drained();
+  const answer = one.seq && (await request(`/api/mine?limit=1&annotator=${encodeURIComponent(page.name)}&before=${one.seq + 1}`));
+  if (!answer || !answer.votes.length) return;
+  leavePast();
+  page.past = answer.votes;
+  page.at = 0;
   draw();
 }
 
@@ -323,25 +381,61 @@ async function skip() {
 async function note() {
   const item = current();
   if (!item) return;
-  const text = el("textarea", { maxlength: 5000, "aria-label": "Note" });
+  const before = item.note;
+  const text = el("textarea", { maxlength: 5000, "aria-label": "Note" }, before ? before.text : "");
   text.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("dialog-form").requestSubmit();
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault(); // or it would press the button that gets the focus back
+    byId("dialog-form").requestSubmit();
   });
-  const body = [text, el("p", { class: "hint" }, "Ctrl+Enter saves. The owner of the session sees notes; other annotators do not.")];
-  const written = await ask({ title: "A note on this item", body, ok: "Save", focus: text, read: () => text.value.trim() });
-  if (written) page.outbox.push("/api/note", { annotator: page.name, item: item.handle, text: written });
+  const hint = `Ctrl+Enter saves${before ? "; an empty one takes the note back" : ""}. The owner of the session sees notes; other annotators do not.`;
+  const body = [text, el("p", { class: "hint" }, hint)];
+  const written = await ask({ title: before ? "Edit the note" : "A note on this item", body, ok: "Save", focus: text, read: () => ({ text: text.value.trim() }) });
+  if (!written || (!written.text && !before)) return;
+  page.outbox.push("/api/note", { annotator: page.name, item: item.handle, text: written.text, revises: before ? before.seq : null });
+}
+
+/** A note is on disk: it is shown, and says so. */
+function noted(handle, note) {
+  for (const item of [...page.hand, ...page.past]) if (item.handle === handle) item.note = note;
+  drawNote();
+  say(note ? "Note saved." : "Note taken back.");
 }
 
 async function reveal() {
   const item = current();
-  if (!item) return;
+  if (!item || !page.setup.reveal || item.revealed) return;
   const body = prose("A label given after a look at the prediction is not an independent one. The look is written down and appears in the report.");
   if (!(await ask({ title: "Show what the model predicts?", body, ok: "Show it" }))) return;
   const answer = await request("/api/reveal", { annotator: page.name, item: item.handle });
   if (!answer) return;
-  item.revealed = answer.score === null ? answer.prediction : `${answer.prediction} (${(100 * answer.score).toFixed(0)} %)`;
+  item.revealed = answer.revealed;
   drawBlind();
   say(`The model predicts ${item.revealed}`);
+}
+
+/** Ask whether to stop, once, where an item would come next. */
+function askToStop() {
+  const goal = page.header && page.header.goal;
+  page.asks = Boolean(goal && goal.reached && !goal.choice && (page.hand.length || page.outbox.entries.length));
+  page.asksSince = performance.now();
+  if (page.asks) draw();
+  return page.asks;
+}
+
+async function choose(stop) {
+  if (performance.now() - page.asksSince < SURE_MS) return;
+  await page.outbox.drained();
+  const answer = await request("/api/choose", { annotator: page.name, stop });
+  if (!answer) return;
+  page.asks = false;
+  page.header = answer.header;
+  if (stop) {
+    page.hand.splice(0).forEach(forget);
+    page.nothing = "stopped";
+  }
+  draw();
+  await refresh();
 }
 
 const showInstructions = () => page.setup.instructions && tell("Instructions", prose(page.setup.instructions));
@@ -355,23 +449,40 @@ function showDefinitions() {
 }
 
 function showKeys() {
-  const keyed = page.setup.classes.filter((one) => one.key);
-  const first = [keyed[0].key, ...(keyed.length > 1 ? [keyed.at(-1).key] : [])].map((key) => key.toUpperCase());
-  tell("Keys", pairs([
-    [first, "choose a class: saves and goes on"],
-    ["/", "find a class by name; Enter takes the first"],
-    ["U", "unsure: an expert will see it"],
-    ["S", "skip, with a reason"],
-    [["Z", "Ctrl+Z"], "undo the last label, skip or unsure, also after a restart"],
+  const keyed = page.setup.order.map((code) => page.setup.classes[code]).filter((one) => one.key);
+  const first = [...new Set([keyed[0], keyed.at(-1)])].map((one) => one && one.key.toUpperCase());
+  const shift = page.choices.typed ? "Shift+" : "";
+  const classes = page.choices.typed
+    ? [["letters", "find a class: parts of its words, initials; Enter takes the marked one, ↑ ↓ mark another"], [["1", "9"], "a class chosen last, or one of those found"], ["/", "digits are typed, too"]]
+    : [[first, "choose a class: saves and goes on"], ["/", "find a class by name; Enter takes the first"]];
+  const box = el("input", { type: "checkbox", id: "single" });
+  box.checked = page.single;
+  box.addEventListener("change", () => {
+    page.single = box.checked;
+    remember("single", box.checked ? "yes" : "no");
+    drawKeys();
+  });
+  tell("Keys", [pairs([
+    ...classes,
+    [`${shift}U`, "unsure: an expert will see it"],
+    [`${shift}S`, "skip, with a reason"],
+    [[`${shift}Z`, "Ctrl+Z"], "undo the last label, skip or unsure, also after a restart"],
     [["←", "→"], "back to what you said before, to look or to change it; forward again"],
-    ["N", "note on this item"],
-    ["R", "reveal the prediction (is written down)"],
-    ["I", "instructions"],
-    ["C", "class definitions"],
+    [["↑", "↓", "PgUp", "PgDn"], "scroll a long item"],
+    [`${shift}N`, "note on this item"],
+    ...(page.setup.reveal ? [[`${shift}R`, "reveal the prediction (is written down)"]] : []),
+    [`${shift}I`, "instructions"],
+    [`${shift}C`, "class definitions"],
     [["+", "−", "."], "image: zoom in, zoom out, reset"],
     [["Shift", "arrows"], "image: move"],
     ["?", "this list"],
-  ]));
+  ]), el("label", { class: "check" }, box, "Keys without Ctrl label and command (off: only buttons, Ctrl+Z, arrows and Page keys)")]);
+}
+
+/** The keys on the buttons, as they work now. */
+function drawKeys() {
+  document.body.classList.toggle("no-keys", !page.single);
+  if (page.choices.typed) for (const key of document.querySelectorAll(".doubt kbd, .tools kbd")) if (/^[A-Z]$/.test(key.textContent)) key.textContent = `⇧${key.textContent}`;
 }
 
 // ---------------------------------------------------------------- drawing
@@ -379,11 +490,14 @@ function showKeys() {
 let drawn = 0;
 async function draw() {
   const turn = ++drawn;
-  const item = page.paused ? null : current();
+  const item = page.paused || page.asks ? null : current();
+  page.choices.turn(item && item.sides);
   byId("nothing").hidden = Boolean(item);
   byId("item").hidden = !item;
   drawEditing();
   drawBlind();
+  drawNote();
+  byId("missing").hidden = true;
   page.choices.mark(page.at >= 0 && item ? item.vote.label : null);
   for (const kind of ["unsure", "skip"]) byId(kind).classList.toggle("chosen", page.at >= 0 && Boolean(item) && item.vote.kind === kind);
   if (!item) {
@@ -393,12 +507,30 @@ async function draw() {
   }
   setBusy(item.parts.some((part) => part.kind === "image"));
   const ready = show(byId("item"), item);
-  byId("item").dataset.handle = item.handle;
+  const box = byId("item");
+  box.dataset.handle = item.handle;
+  box.tabIndex = box.scrollHeight > box.clientHeight ? 0 : -1; // what scrolls can be reached by Tab
   page.watch.restart();
-  await ready;
+  page.choices.focus();
+  const missing = await ready;
   if (turn !== drawn) return;
+  item.missing = missing.length > 0;
+  if (item.missing) lacking(item, missing[0]);
   setBusy(false);
   page.watch.restart();
+}
+
+/** An image that cannot be shown: the owner is told, and nobody labels the item by reflex. */
+function lacking(item, why) {
+  byId("missing").hidden = Boolean(item.anyway);
+  call("/api/unshown", { annotator: page.name, item: item.handle, why: why.slice(0, 500) }).catch(() => {}); // told at the next look
+  say("An image of this item is missing.");
+}
+
+function anyway() {
+  const item = current();
+  if (item) item.anyway = true;
+  byId("missing").hidden = true;
 }
 
 function setBusy(busy) {
@@ -408,18 +540,32 @@ function setBusy(busy) {
 }
 
 function drawNothing() {
-  const texts = {
-    wait: ["One moment", (page.header && page.header.supply.problem) || "The next items are being chosen."],
-    others: ["Nothing for you right now", "The remaining items are with other annotators. One that is not labelled comes back after a while; this page will show it."],
-    done: ["All done", "There is nothing left to label. Thank you."],
+  const { goal = null, labels = 0, budget = 0, supply = {} } = page.header || {};
+  const goals = goal ? goal.goals.join("; ") : "";
+  const spent = labels >= budget ? `The budget of ${budget.toLocaleString()} labels is spent` : "There is nothing left to label";
+  const done = () => {
+    if (!goal) return ["All done", `${spent}. Thank you.`];
+    if (goal.labels !== labels) return ["All done", `${spent}. Whether the goal is reached is being computed.`];
+    if (goal.reached) return ["Goal reached", `${goals}. ${spent}. Thank you.`];
+    return ["The goal is not reached", `${spent}, but the goal is not reached (${goals}). The owner of the session can raise the budget.`];
   };
-  const [title, text] = page.paused ? ["Open in another tab", "Labelling goes on there, so that nothing is labelled twice."] : texts[page.nothing] || texts.wait;
+  const button = (text, id, pressedButton, kind = "") => el("button", { id, type: "button", class: kind, onclick: pressedButton }, text);
+  const goOn = (kind) => button("Go on", "go-on", () => choose(false), kind);
+  const texts = {
+    wait: ["One moment", supply.problem || "The next items are being chosen."],
+    others: ["Nothing for you right now", "The remaining items are with other annotators. One that is not labelled comes back after a while; this page will show it."],
+    stopped: ["Stopped at the goal", `${goal && goal.choice ? `${goal.choice.by} stopped here` : "Stopped"}: ${goals}. Thank you.`, goOn("")],
+    paused: ["Open in another tab", "Labelling goes on there, so that nothing is labelled twice.", button("Continue here", "here", page.here, "primary")],
+    asks: ["Goal reached", `${goals}. More labels would make it narrower still.`, button("Stop here", "stop-here", () => choose(true), "primary"), goOn("")],
+    done: done(),
+  };
+  const which = page.paused ? "paused" : page.asks ? "asks" : page.nothing;
+  const [title, text, ...buttons] = texts[which] || texts.wait;
   byId("nothing-title").textContent = title;
   byId("nothing-text").textContent = text;
-  const here = byId("here");
-  if (page.paused && !here) byId("nothing").append(el("button", { id: "here", type: "button", class: "primary" }, "Continue here"));
-  if (!page.paused && here) here.remove();
-  if (page.nothing !== "wait" || page.paused) say(title);
+  const shown = [...byId("nothing-buttons").children].map((one) => one.id).join();
+  if (shown !== buttons.map((one) => one.id).join()) byId("nothing-buttons").replaceChildren(...buttons);
+  if (which !== "wait") say(`${title}. ${text}`);
 }
 
 function drawEditing() {
@@ -427,9 +573,7 @@ function drawEditing() {
   const editing = page.at >= 0 && item;
   byId("editing").hidden = !editing;
   if (!editing) return;
-  const { kind, label, reason } = item.vote;
-  const said = kind === "label" ? page.setup.classes[label].name : kind + (reason ? ` (${reason})` : "");
-  byId("editing").textContent = `You said: ${said}. Choose again to change it, → to go on.`;
+  byId("editing").textContent = `You said: ${said(item)}. Choose again to change it, → to go on.`;
   say(byId("editing").textContent);
 }
 
@@ -437,6 +581,18 @@ function drawBlind() {
   const item = current();
   byId("blind").textContent = item && item.revealed ? `model predicts: ${item.revealed}` : "prediction hidden";
   byId("blind").classList.toggle("revealed", Boolean(item && item.revealed));
+}
+
+function drawNote() {
+  const note = !page.asks && current() && current().note;
+  byId("note-shown").hidden = !note;
+  byId("note-text").textContent = note ? note.text : "";
+}
+
+function drawStrip() {
+  page.strip.splice(STRIP);
+  byId("strip").hidden = !page.strip.length;
+  byId("strip").replaceChildren(...page.strip.map((one) => el("button", { type: "button", title: `Look again: ${one.name}`, dir: "auto", onclick: () => revisit(one) }, one.name)));
 }
 
 function drawSaved() {
@@ -493,22 +649,59 @@ const MOVES = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], Arro
 function pressed(event) {
   if (event.repeat || dialogOpen() || page.paused) return;
   const key = keyOf(event);
-  if ((event.ctrlKey || event.metaKey) && key === "z" && !typing(event.target)) {
+  if ((event.ctrlKey || event.metaKey) && key === "z" && !(typing(event.target) && event.target.value)) {
     event.preventDefault();
     undo();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
-  if (event.target instanceof Element && event.target.matches("input[type=range]") && key.startsWith("Arrow")) return;
-  if (event.shiftKey && MOVES[key]) {
-    if (byId("item").picture) byId("item").picture.move(...MOVES[key]);
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.shiftKey && MOVES[key] && byId("item").picture && !(typing(event.target) && event.target.value)) {
+    byId("item").picture.move(...MOVES[key]);
     event.preventDefault();
     return;
   }
-  const code = page.choices.byKey.get(key);
+  if (page.choices.typed) return pressedWhileTyped(event);
+  if (typing(event.target)) return;
+  if (event.target instanceof Element && event.target.matches("input[type=range]") && key.startsWith("Arrow")) return;
+  if (scrolled(event, key)) return event.preventDefault();
+  if (!page.single && key.length === 1) return;
+  const code = page.choices.of(key);
   if (code !== undefined) vote({ kind: "label", label: code });
   else if (commands[key]) commands[key]();
   else return;
+  event.preventDefault();
+}
+
+/** Long items move by keyboard; whether the key was for that. */
+function scrolled(event, key) {
+  const box = byId("item");
+  if (box.scrollHeight <= box.clientHeight || (key === " " && event.target instanceof Element && event.target.matches("button"))) return false;
+  const whole = box.clientHeight * 0.85;
+  const by = { ArrowUp: -60, ArrowDown: 60, PageUp: -whole, PageDown: whole, " ": event.shiftKey ? -whole : whole, Home: -box.scrollHeight, End: box.scrollHeight }[key];
+  if (by) box.scrollBy({ top: by });
+  return Boolean(by);
+}
+
+/** Where classes are typed: letters search, digits take a class, Shift and a letter command while nothing is typed. */
+function pressedWhileTyped(event) {
+  const { choices } = page;
+  const key = keyOf(event);
+  const inside = event.target === choices.search;
+  if (typing(event.target) && !inside) return;
+  const empty = !choices.search.value;
+  const code = /^[1-9]$/.test(key) && (page.single || inside) ? choices.numberedClass(Number(key)) : undefined;
+  if (code !== undefined) choices.chosen(code);
+  else if (empty && scrolled(event, key)) choices.focus();
+  else if (empty && ["ArrowLeft", "ArrowRight", "Escape"].includes(key)) commands[key]();
+  else if (empty && page.single && event.shiftKey && /^[a-z]$/.test(key) && commands[key]) commands[key]();
+  else if (empty && page.single && /^[?+=.-]$/.test(key)) commands[key]();
+  else if (empty && key === "/") {
+    choices.search.focus();
+    choices.literal = true;
+  } else {
+    if (!inside && page.single && key.length === 1 && key !== " ") choices.search.focus();
+    return;
+  }
   event.preventDefault();
 }
 
@@ -516,7 +709,7 @@ function listen() {
   document.addEventListener("keydown", pressed);
   const buttons = {
     unsure: commands.u, skip, undo, back, note, reveal, instructions: showInstructions, definitions: showDefinitions, keys: showKeys,
-    person: changePerson, "echo-undo": undo, "banner-close": () => banner(""),
+    person: changePerson, "echo-undo": undo, "note-edit": note, anyway, "banner-close": () => banner(""),
   };
   for (const [id, pressedButton] of Object.entries(buttons)) byId(id).addEventListener("click", pressedButton);
   document.addEventListener("visibilitychange", () => !document.hidden && refresh());

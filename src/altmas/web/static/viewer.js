@@ -10,7 +10,8 @@ const tone = { brightness: 100, contrast: 100 }; // kept from item to item: it b
 export function preload(item) {
   for (const part of item.parts) {
     if (part.kind === "image" && !part.source) {
-      part.source = fetchImage(`/api/image/${item.handle}/${part.number}`);
+      part.path = `/api/image/${item.handle}/${part.number}`;
+      part.source = fetchImage(part.path);
       part.source.catch(() => {}); // told when the item is shown
     }
   }
@@ -18,22 +19,29 @@ export function preload(item) {
 
 export function forget(item) {
   for (const part of item.parts) {
-    if (part.source) part.source.then((url) => URL.revokeObjectURL(url), () => {});
+    if (part.source) part.source.then(({ url }) => URL.revokeObjectURL(url), () => {});
     part.source = null;
   }
 }
 
-/** Put the item into the box; resolves when all its images are there or known to be missing. */
+/** Put the item into the box; resolves when all its images are there, or with why some are missing. */
 export async function show(box, item) {
   preload(item);
-  const images = item.parts.filter((part) => part.kind === "image");
-  const values = item.parts.filter((part) => part.kind === "value");
-  const pictures = images.map((part) => new Picture(part));
-  const texts = item.parts.filter((part) => part.kind === "text").map((part) => bareText(part.text));
-  box.replaceChildren(...pictures.map((picture) => picture.box), ...texts, ...(values.length ? [fields(values)] : []));
+  const pictures = [];
+  const made = (part) => {
+    if (part.kind === "text") return bareText(part.text);
+    pictures.push(new Picture(part));
+    return pictures.at(-1).box;
+  };
+  const of = (kind, side) => item.parts.filter((part) => part.kind === kind && part.side === side);
+  const column = (side, name) => el("section", { class: "side-by-side", "aria-label": name }, el("h2", {}, name), ...of("image", side).map(made), ...of("text", side).map(made));
+  const values = of("value");
+  const shown = [...of("image").map(made), ...of("text").map(made), ...(values.length ? [fields(values)] : [])];
+  if (item.sides) shown.push(el("div", { class: "pair" }, column("left", "Left"), column("right", "Right")));
+  box.replaceChildren(...shown);
   box.scrollTop = 0;
   box.picture = pictures[0] || null;
-  await Promise.all(pictures.map((picture) => picture.ready));
+  return (await Promise.all(pictures.map((picture) => picture.ready))).filter(Boolean);
 }
 
 function bareText(text) {
@@ -63,8 +71,10 @@ class Picture {
 
   async load(part) {
     try {
-      this.image.src = await part.source;
+      const { url, window } = await part.source;
+      this.image.src = url;
       await this.image.decode();
+      if (window) this.windowed(part, window);
       this.fit();
       this.sizes = new ResizeObserver(() => this.fit());
       this.sizes.observe(this.stage);
@@ -73,7 +83,38 @@ class Picture {
       const why = error.message && error.name !== "EncodingError" ? error.message : "the file is damaged";
       this.image.remove();
       this.stage.append(el("p", { class: "problem" }, `The image cannot be shown: ${why}.`.replace(/\.\.$/, ".")));
+      return why;
     }
+  }
+
+  /** Sliders for the values that are shown of a scan: the server maps them to grey. */
+  windowed(part, { center, width, low, high }) {
+    const made = {};
+    const range = (name, least, most, value) => {
+      const input = el("input", { type: "range", min: least, max: most, step: (most - least) / 200 || 1, "aria-label": name, oninput: () => this.rewindow(part, made) });
+      input.value = value;
+      made[name] = input;
+      return el("label", {}, name[0].toUpperCase() + name.slice(1), input);
+    };
+    const span = high - low || 1;
+    const labels = [range("level", Math.min(low, center), Math.max(high, center), center), range("window", span / 200, Math.max(2 * span, width), width)];
+    this.box.querySelector(".picture-tools .quiet").before(...labels);
+    const reset = this.reset;
+    this.reset = () => {
+      [made.level.value, made.window.value] = [center, width];
+      this.rewindow(part, made);
+      reset();
+    };
+  }
+
+  rewindow(part, { level, window }) {
+    clearTimeout(this.soon);
+    this.soon = setTimeout(async () => {
+      const { url } = await fetchImage(`${part.path}?center=${level.value}&width=${window.value}`).catch(() => ({}));
+      if (!url) return;
+      URL.revokeObjectURL(this.image.src);
+      this.image.src = url;
+    }, 80);
   }
 
   tools(name) {
@@ -102,7 +143,7 @@ class Picture {
       el("button", { type: "button", "aria-label": "Zoom in", onclick: () => this.zoom(1.4) }, "+"),
       brightness,
       contrast,
-      el("button", { type: "button", class: "quiet", onclick: reset }, "Reset"),
+      el("button", { type: "button", class: "quiet", onclick: () => this.reset() }, "Reset"),
       name ? el("span", { class: "caption" }, name) : null,
     );
   }

@@ -270,11 +270,11 @@ ORDINARY = ("mnist-70", "mnist-12")
 
 def panels(found: Found, rival: str, models: Sequence[str] = MODELS, aims: Sequence[str] = tuple(AIMS)) -> str:
     """In how many panels `altmas` errs less than a rival, beyond two standard errors, in how many more."""
-    words = [
-        verdict(*(found.row(model, aim, method, OVERALL) for method in ("altmas", rival)), error_name(model, aim))[1]
-        for model in models
-        for aim in aims
-    ]
+    words = []
+    for model in models:
+        for aim in aims:
+            mine, theirs = (found.row(model, aim, method, OVERALL) for method in ("altmas", rival))
+            words.append(verdict(mine, theirs, error_name(model, aim))[1])
     counts = [words.count(word) for word in ("confirmed", "refuted", "open")]
     return f"smaller error in {counts[0]} of {len(words)} panels, larger in {counts[1]}, open in {counts[2]}"
 

@@ -9,7 +9,7 @@ OLDEST := .venv-minimum
 # Compiled modules are kept, also where the environment says otherwise: hundreds of tests start a process of their own.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test slow mutants minimum coverage lint types check site wheel clean
+.PHONY: demo test slow mutants minimum coverage lint types check site engines wheel clean
 
 demo: $(MARK)
 	$(BIN)/altmas demo
@@ -47,6 +47,10 @@ types: $(MARK)-dev
 site: $(MARK)-docs
 	$(BIN)/python -m mkdocs build --strict
 
+# The tests of DuckDB, Spark (needs Java), Dask and Ray, which are skipped where these are not installed.
+engines: $(MARK)-engines
+	$(BIN)/python -m pytest tests/test_engines.py tests/test_clusters.py
+
 # Source archive and wheel, tried in a clean environment and kept in dist/.
 wheel: $(BIN)/python
 	$(BIN)/python .ci/wheel.py --keep dist
@@ -72,4 +76,8 @@ $(MARK)-dev: pyproject.toml $(MARK) | $(BIN)/python
 
 $(MARK)-docs: pyproject.toml $(MARK) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+$(MARK)-engines: pyproject.toml $(MARK)-dev | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --group engines
 	@touch $@

@@ -20,10 +20,10 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import joblib  # noqa: E402  (thread caps come first)
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
+from altmas.compute import in_processes  # noqa: E402
 from altmas.history import History  # noqa: E402
 from altmas.methods import METHODS, Method, Task  # noqa: E402
 from altmas.metrics import Metric, metric_set, truth_values  # noqa: E402
@@ -146,9 +146,8 @@ def run_all(wanted: list[Cell], repeats: dict[str, int], n_jobs: int, rounds: in
             first, last = total * part // rounds, total * (part + 1) // rounds
             if any(set(range(first, last)) - cell.runs.done() for cell in group):
                 tasks.append((group, first, last))
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)
     with progress_bar("label value", len(tasks)) as bar:
-        for _ in parallel(joblib.delayed(run_cells)(*one) for one in tasks):
+        for _ in in_processes(run_cells, tasks, n_jobs, ordered=False):
             bar.advance(1)
 
 

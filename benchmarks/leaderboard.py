@@ -19,9 +19,9 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import joblib  # noqa: E402  (thread caps come first)
 import numpy as np  # noqa: E402
 
+from altmas.compute import in_processes  # noqa: E402
 from altmas.methods import METHODS, lacking, method_named, unsupported  # noqa: E402
 from altmas.metrics import metric_set  # noqa: E402
 from altmas.pool import Pool  # noqa: E402
@@ -186,9 +186,8 @@ def run_all(wanted: list[Cell], n_jobs: int, quick: bool, rounds: int = 10) -> N
                 groups.setdefault((cell.pool, cell.track), []).append((cell, upto))
         tasks += list(groups.values())
         groups = {}
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)
     with progress_bar("leaderboard", len(tasks)) as bar:
-        for _ in parallel(joblib.delayed(run_group)(one) for one in tasks):
+        for _ in in_processes(run_group, ((one,) for one in tasks), n_jobs, ordered=False):
             bar.advance(1)
 
 

@@ -24,10 +24,10 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import joblib  # noqa: E402  (thread caps come first)
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
+from altmas.compute import in_processes  # noqa: E402
 from altmas.history import History  # noqa: E402
 from altmas.methods import AltMas, Assured, Bald, Method, Task, Tradition, Trust  # noqa: E402
 from altmas.methods.paper.network import Network  # noqa: E402
@@ -217,10 +217,9 @@ def _rounded(value: float) -> float | None:
 def run_all(wanted: list[Cell], jobs: int) -> None:
     """Every missing cell in parallel processes, in order."""
     missing = [cell for cell in wanted if not cell.path.exists()]
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", pre_dispatch=jobs)
     with progress_bar("the paper's experiments", sum(cell.weight for cell in wanted)) as bar:
         bar.advance(sum(cell.weight for cell in wanted) - sum(cell.weight for cell in missing))
-        for cell, _ in zip(missing, parallel(joblib.delayed(run)(cell) for cell in missing), strict=True):
+        for cell, _ in zip(missing, in_processes(run, ((cell,) for cell in missing), jobs), strict=True):
             bar.advance(cell.weight)
             bar.say(f"{cell.model}, {cell.method}, repeat {cell.repeat}")
 

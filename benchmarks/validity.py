@@ -20,10 +20,10 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import joblib  # noqa: E402  (thread caps come first)
 import numpy as np  # noqa: E402
 
 from altmas import Pool  # noqa: E402
+from altmas.compute import in_processes  # noqa: E402
 from altmas.history import History  # noqa: E402
 from altmas.methods import METHODS, Method, Task  # noqa: E402
 from altmas.metrics import metric_set, truth_values  # noqa: E402
@@ -279,9 +279,8 @@ def run_all(wanted: Sequence[Cell], runs: int, n_jobs: int, per_job: int = 10) -
     def one(cell: Cell, seeds: Sequence[int]) -> tuple[Cell, list[dict[str, Any]]]:
         return cell, run(cell, seeds)
 
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)
     with progress_bar("validity", len(jobs)) as bar:
-        for cell, lines in parallel(joblib.delayed(one)(*job) for job in jobs):
+        for cell, lines in in_processes(one, jobs, n_jobs, ordered=False):
             cell.runs.add(*lines)
             bar.advance(1)
 

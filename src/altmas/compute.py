@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -22,6 +23,12 @@ R = TypeVar("R")
 
 MOST_THREADS = 8
 """More do not help with products of this size, and a shared machine has other users."""
+
+DEFAULT_JOBS = 2
+"""Processes where nobody says how many."""
+
+CALLS_PER_WORKER = 4
+"""Calls handed over together where results come back only together: few, so that little is lost by a crash."""
 
 WORTH_CACHING = 0.1
 """Seconds of compilation from which a program is kept on disk."""
@@ -52,6 +59,30 @@ def in_order(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
+
+
+def in_processes(
+    work: Callable[..., R], calls: Iterable[tuple[Any, ...]], n_jobs: int | None = None, *, ordered: bool = True
+) -> Iterator[R]:
+    """work(*call) of each call as they are done, in other processes or on the cluster of `joblib.parallel_config`.
+
+    n_jobs   how many at once; by default what an outer `parallel_config` says, and 2 without one
+    ordered  in the order of the calls; else as they come, where the backend can tell
+
+    A backend that gives results back only all together (Ray) gets a few calls for each worker at a time.
+    """
+    import joblib
+
+    backend, count = joblib.parallel.get_active_backend()
+    outer = type(backend).__name__ != "LokyBackend" or count is not None
+    given = {"n_jobs": n_jobs} if n_jobs is not None else {} if outer else {"n_jobs": DEFAULT_JOBS}
+    jobs = (joblib.delayed(work)(*call) for call in calls)
+    if backend.supports_return_generator:
+        yield from joblib.Parallel(return_as="generator" if ordered else "generator_unordered", **given)(jobs)
+        return
+    workers = joblib.effective_n_jobs(n_jobs if n_jobs is not None else -1)
+    while part := list(islice(jobs, CALLS_PER_WORKER * workers)):
+        yield from joblib.Parallel(**given)(part)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from altmas.compute import in_processes
 from altmas.errors import FileError, MethodError, PlanError
 from altmas.frames import frame_of
 from altmas.history import History
@@ -82,7 +83,7 @@ def simulate(
     budgets: Sequence[int] = (100, 200, 400),
     repeats: int = 20,
     seed: int = 0,
-    n_jobs: int = 2,
+    n_jobs: int | None = None,
     batch: int = 10,
     confidence: float = DEFAULT_CONFIDENCE,
     rank: str = "",
@@ -93,6 +94,8 @@ def simulate(
     """Every method run `repeats` times to the largest budget, its estimates taken at each budget.
 
     truth    (N,) the true class names (or codes) of the pool, in its order
+    n_jobs   processes at once; by default what an outer `joblib.parallel_config` says (a Dask or Ray cluster, for
+             instance), else 2; the rows are the same
     batch    labels told between two proposals
     rank     a metric by which several models are ranked: draws go where contenders differ; a further row, "metric of
              the model ranked best", has the true value of the chosen model beside that of the truly best one
@@ -102,8 +105,6 @@ def simulate(
 
     Raises PlanError, UnknownLabel, MetricError or MethodError before anything runs.
     """
-    import joblib  # here, because nobody who only labels needs it
-
     ranked = metrics_to_rank(rank, pool) if rank else ()
     task = Task(pool, metric_set(metrics, pool), confidence, seed, rank=ranked, about=about)
     labels = truth_codes(pool, truth)
@@ -118,13 +119,12 @@ def simulate(
     cells = [(method, repeat) for repeat in range(repeats) for method in chosen]
     journal = Journal(results, _settings(task, steps, batch, seed), kept=kept_by(pool))
     waiting = [cell for cell in cells if _key(*cell) not in journal.done]
-    run = joblib.delayed(_run)
-    jobs = (run(method, task, labels, steps, batch, repeat) for method, repeat in waiting)
+    calls = ((method, task, labels, steps, batch, repeat) for method, repeat in waiting)
     # Processes, not threads: each run owns its own compiled surrogate and its own thread cap.
-    parallel = joblib.Parallel(n_jobs=min(n_jobs, max(len(waiting), 1)), return_as="generator")
+    jobs = None if n_jobs is None else min(n_jobs, max(len(waiting), 1))
     with progress_bar("simulating", len(cells), shown=progress) as bar:
         bar.advance(len(cells) - len(waiting))
-        for (method, repeat), rows in zip(waiting, parallel(jobs), strict=True):
+        for (method, repeat), rows in zip(waiting, in_processes(_run, calls, jobs), strict=True):
             journal.append(_key(method, repeat), rows)
             bar.advance(1)
     return Simulation([row for cell in cells for row in journal.done[_key(*cell)]])

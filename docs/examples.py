@@ -25,6 +25,12 @@ pool = altmas.Pool(
 table = pyarrow.table({"case": ["a", "b", "c"], "vendor": ["cat", "dog", "cat"], "size": [1.0, 2.5, 0.3]})
 small = altmas.Pool.from_table(table, prediction="vendor", id="case", features=["size"])
 
+# %% Reduction
+wide = pyarrow.table({"case": list("abcd"), "vendor": list("xyxx"), "x": [1.0, 2, 3, 4], "y": [2.0, 4, 6, 8.5]})
+reduction = altmas.Reduction.fit(wide, features=["x", "y"], keep=["case", "vendor"], dimensions=1)
+narrow = reduction(wide)  # a pyarrow table of case, vendor and reduced_0; in a cluster, of every batch
+small = altmas.Pool.from_table(narrow, prediction="vendor", id="case", features=reduction.columns)
+
 # %% Pool.index, Pool.code, Pool.codes, Pool.find_class
 assert pool.index("case-7") == 7
 assert pool.code("dog") == 1 and pool.find_class("eel") is None

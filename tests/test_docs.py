@@ -104,7 +104,7 @@ def test_the_readme_runs_and_its_links_lead_somewhere(tmp_path):
 
 
 OWN_BLOCKS = (
-    *("index.md", "metrics.md"),
+    *("index.md", "metrics.md", "engines.md"),
     *("when-to-stop.md", "what-the-interval-means.md", "how-do-i-know.md", "faq.md", "guarantee.md"),
     pytest.param("choosing.md", marks=pytest.mark.paper),
 )

@@ -11,8 +11,8 @@ ROOT = Path(__file__).parent.parent
 
 
 PUBLIC = (
-    "AltmasError Answer Decision Estimate Estimates Forecast Metric Model Plan Pool Query Range Session Simulation "
-    "Snapshot Status Transformations Tuning __version__ errors methods predict_performance read_evaluation "
+    "AltmasError Answer Decision Estimate Estimates Forecast Metric Model Plan Pool Query Range Reduction Session "
+    "Simulation Snapshot Status Transformations Tuning __version__ errors methods predict_performance read_evaluation "
     "simulate tune worst_case"
 ).split()
 METHODS = (

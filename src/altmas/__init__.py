@@ -6,7 +6,7 @@ from altmas.errors import AltmasError
 from altmas.estimates import Estimate, Estimates
 from altmas.forecast import Forecast
 from altmas.metrics import Metric
-from altmas.pool import Model, Pool, read_evaluation
+from altmas.pool import Model, Pool, Reduction, read_evaluation
 from altmas.scenarios.predict_performance import predict_performance
 from altmas.scenarios.worst_case import Range, Transformations, worst_case
 from altmas.session import Query, Session
@@ -50,6 +50,7 @@ __all__ = [
     "Pool",
     "Query",
     "Range",
+    "Reduction",
     "Session",
     "Simulation",
     "Snapshot",

@@ -6,8 +6,9 @@ from typing import Any
 from altmas.above import above
 from altmas.pool.models import Model
 from altmas.pool.pool import Name, Pool
+from altmas.pool.reduction import Reduction
 
-__all__ = ["Model", "Name", "Pool", "read_evaluation"]
+__all__ = ["Model", "Name", "Pool", "Reduction", "read_evaluation"]
 
 
 def read_evaluation(path: str | os.PathLike[str]) -> Any:

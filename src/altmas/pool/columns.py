@@ -23,10 +23,15 @@ Floats = NDArray[np.float32]
 class Columns:
     """Some columns of a pandas, polars or pyarrow frame, a Hugging Face dataset or a file.
 
-    table    (N rows) the columns, in Arrow's memory
-    where    how the table is called in messages
-    classes  {column: names} of the columns that hold Hugging Face ClassLabel codes
+    table     (N rows) the columns, in Arrow's memory
+    where     how the table is called in messages
+    classes   {column: names} of the columns that hold Hugging Face ClassLabel codes
+    matrices  {columns: (N, columns) numbers} that were read elsewhere already
+    first     the number of the first row, for messages about a part of a table
     """
+
+    matrices: Mapping[tuple[str, ...], Floats] = {}
+    first = 0
 
     def __init__(self, table: Any, names: Sequence[str], numbers: Sequence[str] = ()) -> None:
         self.where = os.fspath(table) if isinstance(table, str | os.PathLike) else "the table"
@@ -43,23 +48,47 @@ class Columns:
         if self.table.num_rows == 0:
             raise PoolError(f"{self.where} has no rows; nothing can be tested")
 
+    @classmethod
+    def part(cls, table: pa.Table, where: str, first: int = 0) -> "Columns":
+        """The columns of a table that is a part of another one, which begins with this row of it."""
+        made = cls.__new__(cls)
+        made.table, made.where, made.first, made.classes = table, where, first, {}
+        return made
+
+    @classmethod
+    def read(cls, table: pa.Table, where: str, matrices: Mapping[tuple[str, ...], Floats]) -> "Columns":
+        """The columns of a table whose names are in memory and whose numbers are in files."""
+        made = cls.part(table, where)
+        made.matrices = matrices
+        made.classes = _stored_class_names(table.schema, table.column_names, where)
+        return made
+
     def names(self, name: str) -> NDArray[Any]:
         """(N,) classes or ids in a column; PoolError on the first row without one."""
         column = self._plain(name)
         if column.null_count:
-            row = column.is_null().to_numpy(zero_copy_only=False).argmax()
+            row = self.first + column.is_null().to_numpy(zero_copy_only=False).argmax()
             raise PoolError(f"{self._at(name)}, row {row}: the value is missing; every point needs one")
         kind = column.type
-        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-        if not (texts or _is_number(kind)):
+        if not (_is_text(kind) or _is_number(kind)):
             raise PoolError(f"{self._at(name)} holds {kind}; expected integers, texts or booleans")
-        values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return self._values(name, column)
+
+    def _values(self, name: str, column: pa.ChunkedArray) -> NDArray[Any]:
+        """The values; texts that are stored as codes share one object for each different one."""
+        coded = self.table.column(name)
+        if not (pa.types.is_dictionary(coded.type) and _is_text(coded.type.value_type)):
+            plain: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+            return plain
+        values = np.empty(len(coded), object)
+        for start, chunk in _chunks(coded):
+            known = np.array([*chunk.dictionary.to_pylist(), None], object)
+            values[start : start + len(chunk)] = known[chunk.indices.fill_null(len(known) - 1).to_numpy()]
         return values
 
     def labels(self, name: str) -> NDArray[Any]:
         """(N,) values of a slice column; None or nan where missing."""
-        values: NDArray[Any] = self._plain(name).to_numpy(zero_copy_only=False)
-        return values
+        return self._values(name, self._plain(name))
 
     def items(self, names: str | Sequence[str]) -> LazyItems:
         """What a labeller sees: the values of one column, or the rows of several as dicts."""
@@ -67,6 +96,8 @@ class Columns:
 
     def matrix(self, names: Sequence[str]) -> Floats:
         """(N, columns) numbers in columns, or (N, length) in one column of equally long lists."""
+        if tuple(names) in self.matrices:
+            return self.matrices[tuple(names)]
         if len(names) == 1 and _is_list(_storage(self.table.column(names[0])).type):
             return self._stacked(names[0])
         matrix = np.empty((self.table.num_rows, len(names)), np.float32)
@@ -105,7 +136,8 @@ class Columns:
             expected = lengths.drop_null()[0].as_py()
             row = pc.not_equal(lengths, expected).fill_null(True).to_numpy(zero_copy_only=False).argmax()
             what = "nothing" if lengths[row].as_py() is None else f"{lengths[row]} numbers"
-            raise PoolError(f"{self._at(name)}, row {row} holds {what}, the rows before it {expected} numbers")
+            place = self.first + int(row)
+            raise PoolError(f"{self._at(name)}, row {place} holds {what}, the rows before it {expected} numbers")
         width = found["max"].as_py()
         pieces = self._numbers(pa.chunked_array([chunk.flatten() for chunk in column.chunks]), name, width)
         return pieces.reshape(len(column), width)
@@ -125,7 +157,7 @@ class Columns:
         if not np.isfinite(values).all():
             place = int(np.isfinite(values).argmin())
             given = "missing" if column[place].as_py() is None else f"{column[place]}, which is not a finite float32"
-            raise PoolError(f"{self._at(name)}, row {place // width}: the value is {given}")
+            raise PoolError(f"{self._at(name)}, row {self.first + place // width}: the value is {given}")
         return values
 
     def _at(self, name: str) -> str:
@@ -142,6 +174,10 @@ def _chunks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
 def _is_number(kind: pa.DataType) -> bool:
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     return bool(numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _is_list(kind: pa.DataType) -> bool:

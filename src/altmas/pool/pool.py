@@ -129,8 +129,13 @@ class Pool:
         show: str | Sequence[str] | None = None,
         classes: Sequence[Name] | None = None,
         group: str | None = None,
+        store: str | PathLike[str] | None = None,
     ) -> "Pool":
         """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
+
+        Folders of Parquet files, addresses (s3://bucket/folder), Arrow datasets and streams, DuckDB relations and
+        frames of Spark, Dask and Ray are read in batches; `store="pool.parquet"` keeps what was read there and in
+        .npy files beside it, from which a session can be opened again.
 
         `features` and `scores` name numeric columns, one column of equally long lists or a .npy file aligned by row,
         or are arrays; `show` names what a labeller sees. A list of prediction columns makes a model of each, called
@@ -148,6 +153,7 @@ class Pool:
             show=show,
             classes=classes,
             group=group,
+            store=store,
         )
         return pool
 

@@ -6,14 +6,17 @@ Every table becomes Arrow on the way, so the same data make the same pool, down 
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from altmas.errors import PoolError
+from altmas.errors import FileError, PoolError
+from altmas.outputs import writable
 from altmas.pool.columns import Columns
+from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
 from altmas.pool.files import existing, read_matrix
 from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
@@ -40,8 +43,12 @@ def pool_from_table(
     show: str | Sequence[str] | None = None,
     classes: Sequence[Name] | None = None,
     group: str | None = None,
+    store: str | os.PathLike[str] | None = None,
 ) -> Pool:
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
+
+    Arrow datasets and streams, folders of Parquet files, addresses such as s3://bucket/folder, DuckDB relations and
+    frames of Spark, Dask and Ray are read in batches (engines.py).
 
     prediction        a column; a list of columns makes a model of each, called like it; None for no model
     id                a column
@@ -51,6 +58,8 @@ def pool_from_table(
     show              one column (items are its values) or several (items are dicts)
     group             a column: what points come together in, as a conversation or a patient
     classes           the class list; by default the names of a Hugging Face ClassLabel, else what is seen
+    store             a .parquet file to be written: the columns go there and numbers into .npy files beside it, and
+                      the pool is read from those, so that a session can be opened again without the engine
     Raises FileError or PoolError, naming the file, the column and the row (counted from 0).
     """
     inputs, answers = _origin(features), _answer_columns(prediction)
@@ -59,7 +68,20 @@ def pool_from_table(
     shown = show if isinstance(show, str) else list(show or ()) or None
     names = [*answers.values(), *(one for one in (id, group) if one is not None), *parts]
     names += [shown] if isinstance(shown, str) else shown or []
-    columns = Columns(table, names, [*_named(inputs), *(name for one in outputs.values() for name in _named(one))])
+    if store is not None:
+        moved = _moved_to(Path(store).expanduser().absolute(), table, names, inputs, outputs)
+        given = moved.scores if outputs else None
+        scores = given.get(DEFAULT_MODEL) if given and not isinstance(scores, Mapping) else given
+        roles: dict[str, Any] = {
+            "prediction": prediction,
+            "id": id,
+            "slices": slices,
+            "show": show,
+            "classes": classes,
+            "group": group,
+        }
+        return pool_from_table(moved.table, features=moved.features, scores=scores, **roles)
+    columns = _columns(table, names, [inputs, *outputs.values()], repeated=[*answers.values(), *parts])
     try:
         pool = Pool(
             _matrix(columns, inputs),
@@ -75,11 +97,11 @@ def pool_from_table(
         roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs.get(DEFAULT_MODEL)}
         raise PoolError(_placed(str(cause), columns.where, roles)) from cause
     pool.group_name = pool.group_name if group is None else group
-    if isinstance(table, str | os.PathLike) and all(one is None or _stored(one) for one in (inputs, *outputs.values())):
+    if _can_be_read_again(table) and all(one is None or _stored(one) for one in (inputs, *outputs.values())):
         stored = {name: _stored(one) for name, one in outputs.items()}
         pool.source = {
-            "table": str(existing(table)),
-            "folder": str(existing(table).parent),
+            "table": str(existing(local(table))),
+            "folder": str(existing(local(table)).parent),
             "prediction": prediction if isinstance(prediction, str | None) else list(prediction),
             "id": id,
             "features": _stored(inputs),
@@ -89,6 +111,61 @@ def pool_from_table(
             "classes": None if classes is None else list(pool.classes),
         } | ({} if group is None else {"group": group})
     return pool
+
+
+def _columns(table: Any, names: Sequence[str], origins: Sequence[Any], repeated: Sequence[str] = ()) -> Columns:
+    """The columns that are needed; of tables that live elsewhere in batches, numbers apart from names."""
+    source = source_of(table)
+    if source is None:
+        return Columns(table, names, [name for origin in origins for name in _named(origin)])
+    for name in (*names, *(name for origin in origins for name in _named(origin))):
+        if not isinstance(name, str):
+            raise PoolError(f"column {name!r} was not understood; expected the name of a column")
+    groups = {group: group for origin in origins for group in _groups(origin)}
+    narrow, matrices = fetched(source, names, groups, repeated)
+    return Columns.read(narrow, source.where, matrices)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Where the columns and the numbers of a table are now."""
+
+    table: Path
+    features: Any
+    scores: dict[str, Any]
+
+
+def _moved_to(store: Path, table: Any, names: Sequence[str], inputs: Any, outputs: Mapping[str, Any]) -> Moved:
+    """The columns written to `store`, those of numbers to .npy files beside it; nothing there is replaced."""
+    if store.suffix.lower() != ".parquet":
+        raise FileError(f"store {store} does not end with .parquet; nothing was written")
+    paths = {store.with_suffix(".features.npy"): inputs}
+    many = len(outputs) > 1
+    for number, origin in enumerate(outputs.values()):
+        paths[store.with_suffix(f".scores-{number}.npy" if many else ".scores.npy")] = origin
+    groups = {_named(origin): path for path, origin in paths.items() if _groups(origin) == [_named(origin)]}
+    if not names:
+        raise PoolError("a stored pool needs an id, a prediction, a slice or something to show; nothing was written")
+    for path in (store, *groups.values()):
+        writable(path, force=False)
+    source = source_of(table)
+    if source is None:
+        held = Columns(table, names, [name for group in groups for name in group])
+        source = Source(held.where, held.table.column_names, lambda columns: iter([held.table.select(columns)]))
+    keep(source, store, names, groups)
+    places = {name: groups.get(_named(origin), origin) for name, origin in outputs.items()}
+    return Moved(store, groups.get(_named(inputs), inputs), places)
+
+
+def _groups(origin: Any) -> list[tuple[str, ...]]:
+    """The columns of an origin that are read as one matrix."""
+    named = _named(origin)
+    return [named] if named and len(named) == len(origin) else [(name,) for name in named]
+
+
+def _can_be_read_again(table: Any) -> bool:
+    """Whether a session may refer to the table: a file here; opening a session never reaches over a network."""
+    return isinstance(table, str | os.PathLike) and not is_address(os.fspath(table))
 
 
 def _answer_columns(prediction: str | Sequence[str] | None) -> dict[str, str]:
@@ -122,18 +199,18 @@ def pool_from_source(source: Mapping[str, Any]) -> Pool:
 
 def column_of(table: Any, name: str) -> NDArray[Any]:
     """(N,) classes in one column of a table or file, such as the known truth; PoolError on a row without one."""
-    return names_of(Columns(table, [name]).names(name), f"column {name!r}")
+    return names_of(_columns(table, [name], [], [name]).names(name), f"column {name!r}")
 
 
 def classes_of(table: Any, name: str) -> NDArray[Any]:
     """The same of a column that must hold classes: PoolError if it holds numbers of another kind."""
-    return names_of(_classes_in(Columns(table, [name]), name), f"column {name!r}")
+    return names_of(_classes_in(_columns(table, [name], [], [name]), name), f"column {name!r}")
 
 
 def scores_in(table: Any, scores: Numbers) -> Any:
     """(N, columns) scores in columns of a table or file, or in a .npy file."""
     origin = _origin(scores)
-    return _matrix(Columns(table, [], _named(origin)), origin) if _named(origin) else _matrix_alone(origin)
+    return _matrix(_columns(table, [], [origin]), origin) if _named(origin) else _matrix_alone(origin)
 
 
 def _matrix_alone(origin: Any) -> Any:

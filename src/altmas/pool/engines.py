@@ -1,0 +1,355 @@
+"""Tables that live elsewhere, read in batches: Arrow datasets and streams, Parquet, DuckDB, Spark, Dask, Ray.
+
+Only the columns that are needed are read. Names (classes, ids, slices, items) are kept in Arrow's memory; numbers
+(features, scores) go as float32 into .npy files batch by batch, so that memory never holds a wide table.
+"""
+
+import atexit
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from altmas.errors import FileError, PoolError
+from altmas.pool.columns import Columns
+from altmas.pool.files import existing, refuse_invalid, refuse_unknown, sentence
+
+Group = tuple[str, ...]
+"""Columns that become one matrix."""
+
+ROWS = 65_536
+"""Rows that are looked at together."""
+
+IN_MEMORY = 128 * 2**20
+"""Bytes of numbers up to which a matrix is held in memory; a larger one is memory-mapped from a temporary file."""
+
+HEADER = 128
+"""Bytes before the numbers of a .npy file, written last, when the number of rows is known."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that is read in batches.
+
+    where    how messages call it
+    columns  the names of its columns
+    batches  columns -> its rows with those columns, in parts, in order
+    """
+
+    where: str
+    columns: Sequence[str]
+    batches: Callable[[list[str]], Iterator[pa.Table]]
+
+
+def source_of(table: Any) -> Source | None:
+    """The table as a source of batches, or None for one that is in memory or a text file."""
+    if isinstance(table, str | os.PathLike):
+        return _of_path(os.fspath(table))
+    module = type(table).__module__
+    kinds: dict[str, Callable[[], Source | None]] = {
+        "pyarrow._dataset": lambda: of_dataset(table, "the dataset"),
+        "pyarrow.lib": lambda: _of_reader(table),
+        "duckdb": lambda: _of_duckdb(table),
+        "_duckdb": lambda: _of_duckdb(table),
+        "pyspark.sql": lambda: _of_spark(table),
+        "dask.dataframe": lambda: _of_dask(table),
+        "ray.data": lambda: _of_ray(table),
+    }
+    made = next((make for name, make in kinds.items() if module == name or module.startswith(f"{name}.")), None)
+    return None if made is None else made()
+
+
+# ---------------------------------------------------------------- files
+
+
+def is_address(path: str) -> bool:
+    """Whether a path is the address of an object store or another file system, such as s3://bucket/folder."""
+    return "://" in path and not path.startswith("file://")
+
+
+def local(table: str | os.PathLike[str]) -> str:
+    """A file:// address as a path of this machine; anything else as it is."""
+    path = os.fspath(table)
+    if not path.startswith("file://"):
+        return path
+    from pyarrow.fs import FileSystem
+
+    return str(FileSystem.from_uri(path)[1])
+
+
+def _of_path(path: str) -> Source | None:
+    """A Parquet file, a folder of them (also hive-partitioned: year=2024/...), or the address of either."""
+    if is_address(path):
+        return _of_address(path)
+    place = Path(local(path)).expanduser()
+    if place.suffix.lower() != ".parquet" and not (place.is_dir() and any(place.rglob("*.parquet"))):
+        return None
+    return of_dataset(_dataset(existing(place), None, str(place)), str(existing(place)))
+
+
+def _of_address(path: str) -> Source:
+    from pyarrow.fs import FileType
+
+    try:
+        system, place = _file_system(path)
+        found = system.get_file_info(place).type
+    except (pa.ArrowException, OSError, ValueError) as cause:
+        raise FileError(f"{path} cannot be reached: {sentence(cause)}") from cause
+    if found == FileType.NotFound:
+        raise FileError(f"{path} does not exist")
+    return of_dataset(_dataset(place, system, path), path)
+
+
+def _file_system(path: str) -> tuple[Any, str]:
+    """(file system, place in it) of an address; keys and regions come from where the store's own tools look."""
+    from pyarrow.fs import FileSystem
+
+    system, place = FileSystem.from_uri(path)
+    return system, place
+
+
+def _dataset(place: Any, system: Any, where: str) -> Any:
+    import pyarrow.dataset
+
+    scan = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)  # where the file has them
+    kind = pyarrow.dataset.ParquetFileFormat(default_fragment_scan_options=scan)
+    try:
+        return pyarrow.dataset.dataset(place, filesystem=system, format=kind, partitioning="hive")
+    except (pa.ArrowException, OSError, ValueError) as cause:
+        raise FileError(f"{where} cannot be read as .parquet: {sentence(cause)}") from cause
+
+
+def of_dataset(dataset: Any, where: str) -> Source:
+    """An Arrow dataset; little is read ahead, since memory is what is to be spared."""
+
+    def batches(columns: list[str]) -> Iterator[pa.Table]:
+        read = dataset.to_batches(columns=columns, batch_size=ROWS, batch_readahead=2, fragment_readahead=1)
+        yield from (pa.Table.from_batches([batch]) for batch in read)
+
+    return Source(where, dataset.schema.names, batches)
+
+
+def _of_reader(reader: Any) -> Source | None:
+    """A stream of record batches, which can be read once; None for a table."""
+    if not isinstance(reader, pa.RecordBatchReader):
+        return None
+
+    def batches(columns: list[str]) -> Iterator[pa.Table]:
+        yield from (pa.Table.from_batches([batch]).select(columns) for batch in reader)
+
+    return Source("the stream", reader.schema.names, batches)
+
+
+# ---------------------------------------------------------------- engines
+
+
+def _of_duckdb(relation: Any) -> Source:
+    def batches(columns: list[str]) -> Iterator[pa.Table]:
+        chosen = relation.project(", ".join('"' + name.replace('"', '""') + '"' for name in columns))
+        reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_record_batch
+        yield from (pa.Table.from_batches([batch]) for batch in reader(ROWS))
+
+    return Source("the DuckDB relation", relation.columns, batches)
+
+
+def _of_spark(frame: Any) -> Source:
+    """Executors pack their rows as Arrow, and the driver unpacks one partition after the other."""
+
+    def packed(batches: Any) -> Any:  # it travels to the executors by value: altmas need not be installed there
+        import pyarrow
+
+        for batch in batches:
+            sink = pyarrow.BufferOutputStream()
+            with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
+                stream.write_batch(batch)
+            packet = pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())
+            yield pyarrow.RecordBatch.from_arrays([packet], ["packet"])
+
+    def batches(columns: list[str]) -> Iterator[pa.Table]:
+        chosen = frame.select(*("`" + name.replace("`", "``") + "`" for name in columns))
+        for row in chosen.mapInArrow(packed, "packet binary").toLocalIterator():
+            yield pa.ipc.open_stream(bytes(row["packet"])).read_all()
+
+    return Source("the Spark frame", frame.columns, batches)
+
+
+def _of_dask(frame: Any) -> Source:
+    def batches(columns: list[str]) -> Iterator[pa.Table]:
+        chosen = frame[columns]
+        for number in range(chosen.npartitions):
+            part = chosen.partitions[number].compute()
+            if len(part):
+                yield Columns(part, columns).table
+
+    return Source("the Dask frame", [str(name) for name in frame.columns], batches)
+
+
+def _of_ray(dataset: Any) -> Source:
+    def batches(columns: list[str]) -> Iterator[pa.Table]:
+        yield from dataset.select_columns(columns).iter_batches(batch_size=ROWS, batch_format="pyarrow")
+
+    return Source("the Ray dataset", dataset.schema().names, batches)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def fetched(
+    source: Source, names: Sequence[str], groups: Mapping[Group, Sequence[str]], repeated: Sequence[str] = ()
+) -> tuple[pa.Table, dict[Group, NDArray[np.float32]]]:
+    """(the columns of names in memory, {group: (N, columns) numbers}) of a source, in one pass over its rows.
+
+    repeated  columns of names with few different values, kept as codes
+
+    Raises FileError or PoolError, naming the column and the row.
+    """
+    files = {group: temporary_file() for group in groups}
+    parts: list[pa.Table] = []
+    try:
+        for table in stored(source, names, {group: (files[group], groups[group]) for group in groups}):
+            parts.append(_coded(table, repeated))
+        matrices = {group: _mapped(path) for group, path in files.items()}
+    except BaseException:
+        for path in files.values():
+            _remove(path)
+        raise
+    return pa.concat_tables(parts, promote_options="permissive").unify_dictionaries(), matrices
+
+
+def keep(source: Source, store: Path, names: Sequence[str], groups: Mapping[Group, Path]) -> None:
+    """Write the columns of names to a .parquet file and each group of numbers to its .npy file, batch by batch.
+
+    Each file is complete under its name, or none is there.
+    """
+    import pyarrow.parquet
+
+    drafts = {path: path.with_name(f".{path.name}.{os.getpid()}.draft") for path in (store, *groups.values())}
+    writer = None
+    try:
+        for table in stored(source, names, {group: (drafts[path], group) for group, path in groups.items()}):
+            if writer is None:
+                writer = pyarrow.parquet.ParquetWriter(drafts[store], table.schema)
+            writer.write_table(_as_before(table, writer.schema, source.where))
+        assert writer is not None
+        writer.close()
+        for path, draft in drafts.items():
+            os.replace(draft, path)
+    finally:
+        if writer is not None:
+            writer.close()
+        for draft in drafts.values():
+            _remove(draft)
+
+
+def _as_before(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
+    try:
+        return table.cast(schema)
+    except (pa.ArrowException, ValueError) as cause:
+        raise FileError(f"{where}: a column changes its kind between two parts: {sentence(cause)}") from cause
+
+
+def stored(
+    source: Source, names: Sequence[str], groups: Mapping[Group, tuple[Path, Sequence[str]]]
+) -> Iterator[pa.Table]:
+    """The columns of names, part by part; meanwhile the numbers of each group are written to its .npy file."""
+    names = list(dict.fromkeys(names))
+    wanted = list(dict.fromkeys([*names, *(name for _, group in groups.values() for name in group)]))
+    refuse_unknown(wanted, source.columns, source.where)
+    writers = {group: MatrixWriter(path, source.where, columns) for group, (path, columns) in groups.items()}
+    first = 0
+    try:
+        for table in _batches(source, wanted):
+            refuse_invalid(table, source.where)
+            part = Columns.part(table, source.where, first)
+            for writer in writers.values():
+                writer.add(part)
+            yield table.select(names)
+            first += table.num_rows
+    finally:
+        for writer in writers.values():
+            writer.close()
+    if not first:
+        raise PoolError(f"{source.where} has no rows; nothing can be tested")
+
+
+def _batches(source: Source, wanted: list[str]) -> Iterator[pa.Table]:
+    """Batches with at least one row; what an engine says on the way is told in one sentence."""
+    read = source.batches(wanted)
+    while True:
+        try:
+            table = next(read)
+        except StopIteration:
+            return
+        except (FileError, PoolError):
+            raise
+        except Exception as cause:  # engines fail in ways of their own
+            raise FileError(f"{source.where} cannot be read: {sentence(cause)}") from cause
+        if table.num_rows:
+            yield table
+
+
+class MatrixWriter:
+    """A .npy file of float32 that grows row by row; it is one when it is closed."""
+
+    def __init__(self, path: Path, where: str, columns: Sequence[str]) -> None:
+        self.where, self.columns = where, list(columns)
+        self.rows, self.width = 0, -1
+        self.file = path.open("wb")
+        self.file.write(b"\0" * HEADER)
+
+    def add(self, part: Columns) -> None:
+        matrix = part.matrix(self.columns)
+        if self.width not in (-1, matrix.shape[1]):
+            raise PoolError(
+                f"{self.where}, column {self.columns[0]!r}, row {self.rows} holds {matrix.shape[1]} numbers, the rows "
+                f"before it {self.width} numbers"
+            )
+        self.width = matrix.shape[1]
+        self.rows += len(matrix)
+        self.file.write(np.ascontiguousarray(matrix, np.float32).tobytes())
+
+    def close(self) -> None:
+        about = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({self.rows}, {max(self.width, 0)}), }}"
+        magic = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
+        self.file.seek(0)
+        self.file.write(magic + about.ljust(HEADER - 11).encode() + b"\n")
+        self.file.close()
+
+
+def _coded(table: pa.Table, repeated: Sequence[str]) -> pa.Table:
+    """The same with texts that are repeated as codes."""
+    for place, name in enumerate(table.column_names):
+        kind = table.column(name).type
+        if name in repeated and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            table = table.set_column(place, name, table.column(name).cast(pa.string()).dictionary_encode())
+    return table
+
+
+def temporary_file() -> Path:
+    """A new file in the folder for temporary files (TMPDIR); it goes when the process ends."""
+    number, name = tempfile.mkstemp(prefix="altmas-", suffix=".npy")
+    os.close(number)
+    atexit.register(_remove, Path(name), os.getpid())
+    return Path(name)
+
+
+def _remove(path: Path, process: int | None = None) -> None:
+    if process is None or process == os.getpid():
+        with suppress(OSError):
+            path.unlink()
+
+
+def _mapped(path: Path) -> NDArray[np.float32]:
+    """The matrix in a temporary file: in memory if it is small, else mapped."""
+    small = path.stat().st_size <= IN_MEMORY
+    matrix: NDArray[np.float32] = np.load(path, mmap_mode=None if small else "r")
+    if small:
+        _remove(path)
+    return matrix

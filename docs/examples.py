@@ -132,6 +132,9 @@ print(session.choices())
 session.extend(budget=120, metrics=["f1[cat]"])  # more labels, and one more question; nothing told so far is lost
 print(session.changes())
 
+# %% Session.forecast
+print(session.forecast())  # widths and the chance to reach the target, up to the budget
+
 # %% Session.check
 print(session.check("accuracy >= 0.5"))
 

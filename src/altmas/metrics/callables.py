@@ -42,11 +42,12 @@ def from_callable(function: Callable[..., float], classes: Sequence[str | int], 
     def gradient(table: Array) -> Array:
         return _differences(value, np.maximum(np.asarray(table, np.float64), 0.0), takes_weights(function))
 
-    return Metric(label, of_table, gradient, bounds=_bounds_of(function, label), kind="callable")
+    return Metric(label, of_table, gradient, bounds=bounds_of(function, label), kind="callable")
 
 
 BETWEEN_0_AND_1 = (
     "accuracy_score",
+    "average_precision_score",
     "balanced_accuracy_score",
     "f1_score",
     "fbeta_score",
@@ -54,13 +55,14 @@ BETWEEN_0_AND_1 = (
     "jaccard_score",
     "precision_score",
     "recall_score",
+    "roc_auc_score",
     "zero_one_loss",
 )
 BETWEEN_MINUS_1_AND_1 = ("cohen_kappa_score", "matthews_corrcoef")
 """Scores of scikit-learn with known bounds."""
 
 
-def _bounds_of(function: Callable[..., float], label: str) -> tuple[float, float]:
+def bounds_of(function: Callable[..., float], label: str) -> tuple[float, float]:
     """Smallest and largest value of a function: declared, or known of a scikit-learn score in its usual form."""
     declared = getattr(function, "bounds", None)
     if declared is not None:
@@ -144,7 +146,7 @@ def whole_counts(table: Array) -> NDArray[np.int64]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Silence about undefined parts: the value itself says nan."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -153,7 +155,7 @@ def _quiet() -> Iterator[None]:
 
 def _try(label: str, value: Callable[[Array], float], table: Array) -> None:
     try:
-        with _quiet():
+        with quiet():
             value(table)
     except Exception as cause:
         raise MetricError(
@@ -165,7 +167,7 @@ def _try(label: str, value: Callable[[Array], float], table: Array) -> None:
 def _defined(value: Callable[[Array], float], table: Array) -> float:
     """The value, or nan where the function refuses this table."""
     try:
-        with _quiet():
+        with quiet():
             return value(table)
     except (ValueError, ZeroDivisionError):
         return np.nan

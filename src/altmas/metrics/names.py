@@ -25,6 +25,7 @@ from altmas.metrics.catalogue import (
 from altmas.metrics.differences import MOST_GROUPS, difference, gap
 from altmas.metrics.formulas import cost
 from altmas.metrics.metric import Metric
+from altmas.metrics.score_callables import asks_for_scores, of_scores_callable
 from altmas.pool import Pool
 from altmas.suggest import listing, near
 
@@ -84,7 +85,7 @@ def _expand(wanted: MetricLike, pool: Pool) -> list[Metric]:
     if isinstance(wanted, tuple):
         return _of_models([_of_pair(wanted, pool)], _asked_models(str(wanted[0]), None, pool))
     if callable(wanted):
-        made = from_callable(wanted, pool.classes)
+        made = _of_function(wanted, pool)
         return _of_models([made], _asked_models(made.name, None, pool))
     raise MetricError(f"metric {wanted!r} was not understood; expected a name, a callable or ('cost', matrix)")
 
@@ -325,6 +326,13 @@ def _on_slice(metric: Metric, where: Where) -> Metric:
     return metric if where is None else metric.on_slice(*where) or metric
 
 
+def _of_function(function: Callable[..., float], pool: Pool, name: str | None = None) -> Metric:
+    """The metric that a function of labels and answers, or of labels and scores, computes."""
+    if asks_for_scores(function):
+        return of_scores_callable(function, pool, name)
+    return from_callable(function, pool.classes, name)
+
+
 def _of_pair(pair: tuple[Any, ...], pool: Pool) -> Metric:
     """(name, callable) or ("cost", matrix), the name with or without a slice."""
     if len(pair) != 2 or not isinstance(pair[0], str) or not pair[0].strip():
@@ -333,7 +341,7 @@ def _of_pair(pair: tuple[Any, ...], pool: Pool) -> Metric:
     base, at, tail = name.partition("@")
     where = _where(name, at + tail, pool) if at else None
     if callable(what):
-        return _on_slice(from_callable(what, pool.classes, base), where)
+        return _on_slice(_of_function(what, pool, base), where)
     if base.strip().lower() != "cost":
         raise MetricError(f"metric {name!r}: a pair must be (name, callable) or ('cost', matrix)")
     return _on_slice(cost("cost", what, len(pool.classes)), where)

@@ -21,7 +21,8 @@ from altmas.metrics import Metric, MetricLike
 from altmas.metrics.callables import name_of
 
 SCORES = frozenset(
-    "accuracy_score adjusted_mutual_info_score adjusted_rand_score balanced_accuracy_score cohen_kappa_score "
+    "accuracy_score adjusted_mutual_info_score adjusted_rand_score average_precision_score balanced_accuracy_score "
+    "brier_score_loss cohen_kappa_score log_loss roc_auc_score "
     "completeness_score f1_score fbeta_score fowlkes_mallows_score hamming_loss homogeneity_score jaccard_score "
     "matthews_corrcoef max_error mean_absolute_error mean_squared_error median_absolute_error mutual_info_score "
     "normalized_mutual_info_score precision_score r2_score rand_score recall_score root_mean_squared_error "

@@ -96,6 +96,10 @@ session.tell(first.id, "dog", annotator="ben")  # a second opinion
 print([one.id for one in session.disagreements()], session.agreement())
 session.adjudicate(first.id, str(truth[first.index]), annotator="chief")
 
+# %% Session.cannot_settle, Session.overdue, Session.close_overdue
+session.cannot_settle(queries[9].id, annotator="chief", note="both can be seen")  # no label: it counts as skipped
+print(session.overdue(), session.close_overdue(annotator="chief"))  # points passed over by later answers: "no answer"
+
 # %% Session.note, Session.notes, Session.note_by
 session.note("the scanner was repaired", annotator="ana")
 seq = session.note("cut off", first.id, "ana")
@@ -118,10 +122,13 @@ accuracy: altmas.Estimate = estimates["accuracy"]
 assert accuracy.low <= accuracy.value <= accuracy.high
 print(session.estimate(by="scanner"), session.estimate(metrics="f1[cat]"))
 
-# %% Session.should_stop, Decision, Forecast
+# %% Session.should_stop, Decision
 decision: altmas.Decision = session.should_stop()
 print(decision.stop, decision.reason)
-forecast: altmas.Forecast | None = decision.forecast
+
+# %% Session.forecast, Forecast
+forecast: altmas.Forecast | None = session.forecast()  # widths and chances with more labels, from the present belief
+print(forecast)
 
 # %% Session.goals, Session.choose, Session.choices
 print(session.goals())

@@ -69,10 +69,10 @@ def test_the_first_annotators_vote_is_the_label_as_last_revised():
 def test_the_last_ruling_beats_every_vote_and_the_votes_hold_again_without_it():
     one, two = said(3, "dog", "eve", "adjudication"), said(3, "owl", "eve", "adjudication")
     state = replayed(CREATED, said(3, "cat"), one, two)
-    assert state.ruling(3) == 2 and state.labels == {3: 2}
+    assert state.ruling(3).label == "owl" and state.labels == {3: 2}
     assert state.vote_event(3, "eve") is None and [vote.annotator for vote in state.votes(3)] == ["ana"]
     state = replayed(CREATED, said(3, "cat"), one, two, Entry("undo", "eve", "p3", refers=4))
-    assert state.ruling(3) == 1 and state.labels == {3: 1}
+    assert state.ruling(3).label == "dog" and state.labels == {3: 1}
     state = replayed(CREATED, said(3, "cat"), one, Entry("undo", "eve", "p3", refers=3))
     assert state.ruling(3) is None and state.labels == {3: 0} and state.undone == 1
     assert state.revisions == 0  # a ruling revises nobody's vote
@@ -80,7 +80,7 @@ def test_the_last_ruling_beats_every_vote_and_the_votes_hold_again_without_it():
 
 def test_rulings_and_votes_of_one_person_are_apart():
     state = replayed(CREATED, said(3, "cat", "eve"), said(3, "dog", "eve", "adjudication"), said(3, "owl", "eve"))
-    assert state.ruling(3) == 1 and state.labels == {3: 1} and state.revisions == 1
+    assert state.ruling(3).label == "dog" and state.labels == {3: 1} and state.revisions == 1
 
 
 def test_a_skip_counts_until_somebody_names_a_class():

@@ -152,3 +152,44 @@ def test_a_ruling_is_no_vote_and_no_skip():
         session.vote("p1", "dog", "ana", kind="adjudication")
     with pytest.raises(PlanError, match="use tell for a label"):
         session.skip("p1", kind="adjudication")
+
+
+def test_a_point_that_cannot_be_settled_has_no_label_and_counts_as_skipped(tmp_path):
+    session = create()
+    session.tell("p1", "cat", "ana")
+    session.tell("p1", "dog", "ben")
+    session.cannot_settle("p1", "eve", "both can be seen")
+    assert session.disagreements() == [] and session.history.labels == {}
+    assert session.history.skipped == {1: "both can be seen"} and session.status().skipped == 1
+    session.export_labels(tmp_path / "labels.csv")
+    other = create()
+    other.import_labels(tmp_path / "labels.csv")
+    assert other.history.skipped == session.history.skipped and other.history.labels == {}
+    assert session.undo("eve").kind == "unsettled"
+    assert session.history.labels == {1: 0} and len(session.disagreements()) == 1
+
+
+def test_an_unsure_point_that_cannot_be_settled_waits_no_longer():
+    session = create()
+    session.skip("p1", "too dark", "ana", kind="unsure")
+    session.cannot_settle("p1", "eve")
+    assert session.unsure() == [] and session.history.skipped == {1: "cannot be settled"}
+    with pytest.raises(PlanError, match="cannot_settle says that there is none; nothing was recorded"):
+        session.adjudicate("p1", None)
+    with pytest.raises(SessionError, match="no label to settle"):
+        session.cannot_settle("p2")
+    with pytest.raises(PlanError, match="use tell for a label"):
+        session.skip("p1", kind="unsettled")
+
+
+def test_points_that_later_answers_passed_over_can_be_closed():
+    session = create()
+    asked = session.ask(5)
+    assert session.overdue() == []
+    session.tell(asked[3].id, "cat")
+    held = session.ask(1, annotator="ana")[0]
+    late = session.overdue()
+    assert [query.id for query in late] == [query.id for query in asked[:3] if query.id != held.id]
+    assert session.close_overdue("owner", "nobody could reach it") == len(late) == 2
+    assert session.overdue() == [] and set(session.history.skipped.values()) == {"nobody could reach it"}
+    assert session.history.outstanding.tolist() == [held.index, asked[4].index]

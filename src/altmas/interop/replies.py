@@ -13,13 +13,14 @@ from altmas.errors import FileError, PlanError, UnknownPoint
 from altmas.pool import Name, Pool
 from altmas.pool.naming import as_whole, is_missing, plain
 from altmas.session.answers import Answer, annotator_name
+from altmas.session.log import RULINGS, UNDOABLE
 from altmas.session.store import Event
 from altmas.suggest import listing, near
 
 if TYPE_CHECKING:
     from altmas.session import Session
 
-KINDS = ("label", "skip", "unsure", "adjudication")
+KINDS = UNDOABLE
 
 COLUMNS = ("id", "label", "annotator", "seconds", "created_at", "kind", "reason")
 """The columns of a plain file of labels; only `id` and `label` have to be there."""
@@ -44,7 +45,7 @@ class Reply:
 
     def answer(self) -> Answer:
         """The reply as the session takes it."""
-        ruled_or_labelled = self.kind in ("label", "adjudication")
+        ruled_or_labelled = self.kind in ("label", *RULINGS)
         reason, note = ("", self.reason) if ruled_or_labelled else (self.reason, "")
         made_at = self.created_at or ""
         return Answer(self.id, self.label, self.kind, self.annotator, self.seconds, reason, note, made_at)
@@ -56,7 +57,7 @@ class ImportResult:
 
     labels     points labelled by an annotator who had not answered there before
     revisions  answers that replace another one of the same annotator
-    skips      "skip" and "unsure" answers;  rulings  adjudicated labels
+    skips      "skip" and "unsure" answers;  rulings  on points that people differed on
     unchanged  answers that the session had already;  blank  rows without an answer
     """
 
@@ -98,7 +99,7 @@ def reply_of(row: Mapping[str, Any], where: str) -> Reply | None:
         if kind == "label":
             return None
         label = None
-    elif kind in ("skip", "unsure"):
+    elif kind in ("skip", "unsure", "unsettled"):
         raise FileError(f"{where}: it has the label {label!r} and is marked {kind!r}; nothing was recorded")
     if kind == "adjudication" and label is None:
         raise FileError(f"{where}: an adjudication without a label; nothing was recorded")
@@ -176,7 +177,7 @@ def record(session: "Session", replies: Sequence[Reply], path: Path, format: str
     def news(standing: list[Event]) -> list[Answer]:
         new, found = news_in(said, standing)
         counts.update(found)
-        return [reply.answer() for reply in sorted(new, key=lambda reply: reply.kind == "adjudication")]
+        return [reply.answer() for reply in sorted(new, key=lambda reply: reply.kind in RULINGS)]
 
     session.answer_new(news)
     if fresh := {number: name for number, name in names.items() if _known_people(session).get(number) != name}:
@@ -231,7 +232,7 @@ class Said:
 
     @property
     def key(self) -> Key:
-        return self.point, self.reply.annotator, self.reply.kind == "adjudication"
+        return self.point, self.reply.annotator, self.reply.kind in RULINGS
 
 
 def checked(replies: Iterable[Reply], pool: Pool) -> list[Said]:
@@ -267,7 +268,7 @@ def news_in(replies: Sequence[Said], standing: Sequence[Event]) -> tuple[list[Re
 
 
 def _counted(kind: str, *, revision: bool) -> str:
-    if kind == "adjudication":
+    if kind in RULINGS:
         return "rulings"
     return "revisions" if revision else "labels" if kind == "label" else "skips"
 
@@ -311,7 +312,7 @@ def last_words(standing: Iterable[Event]) -> dict[Key, Event]:
     votes: dict[Key, Event] = {}
     rulings: dict[Key, Event] = {}
     for event in standing:
-        if event.kind == "adjudication":
+        if event.kind in RULINGS:
             rulings.pop(_key(event), None)
             rulings[_key(event)] = event
         else:
@@ -320,7 +321,7 @@ def last_words(standing: Iterable[Event]) -> dict[Key, Event]:
 
 
 def _key(event: Event) -> Key:
-    return str(event.point), event.annotator, event.kind == "adjudication"
+    return str(event.point), event.annotator, event.kind in RULINGS
 
 
 def _words(event: Event) -> tuple[str, str | None, str]:

@@ -1,9 +1,10 @@
 """State: what a session knows, as the replay of its events.
 
 A point may have one standing vote from each annotator (nobody named is an annotator too). Its label is
-  the last adjudication, if there is one; else
+  the last ruling, if there is one: an adjudication gives it a class, "unsettled" leaves it without one; else
   the class given by the annotator who voted first (a skip is a vote), of those whose last vote is a class.
-A point whose votes are all "skip" or "unsure" counts as skipped. Taking an event back restores what stood before.
+A point whose votes are all "skip" or "unsure", or that was ruled to be unsettled, counts as skipped.
+Taking an event back restores what stood before.
 """
 
 import math
@@ -22,7 +23,8 @@ from altmas.session.changes import Change, change_of
 from altmas.session.store import Entry, Event
 
 VOTES = ("label", "skip", "unsure")
-UNDOABLE = (*VOTES, "adjudication")
+RULINGS = ("adjudication", "unsettled")
+UNDOABLE = (*VOTES, *RULINGS)
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,12 @@ class State:
         """Drawn rows without a label or a skip, in drawing order."""
         return sorted(self.waiting, key=self.drawn.__getitem__)
 
+    def overtaken(self) -> list[int]:
+        """Rows that wait though one drawn later has an answer, in drawing order."""
+        answered = [place for row, place in self.drawn.items() if row not in self.waiting]
+        last = max(answered, default=-1)
+        return [row for row in self.outstanding() if self.drawn[row] < last]
+
     def votes(self, row: int) -> list[Vote]:
         """The standing votes on a point, in the order in which the annotators first voted."""
         last: dict[str | None, Vote] = {}
@@ -100,10 +108,10 @@ class State:
         own = [event for event in self._of_point.get(row, ()) if event.annotator == annotator and event.kind in VOTES]
         return own[-1] if own else None
 
-    def ruling(self, row: int) -> int | None:
-        """The adjudicated label of a point, if there is one."""
-        ruled = [event for event in self._of_point.get(row, ()) if event.kind == "adjudication"]
-        return self.pool.code(ruled[-1].label) if ruled else None
+    def ruling(self, row: int) -> Event | None:
+        """The last ruling on a point, if there is one."""
+        ruled = [event for event in self._of_point.get(row, ()) if event.kind in RULINGS]
+        return ruled[-1] if ruled else None
 
     def voted(self) -> Iterator[int]:
         """Rows with a standing vote or ruling."""
@@ -159,7 +167,7 @@ class State:
         self._history = None
 
     def _say(self, event: Event) -> None:
-        if (event.label is None) != (event.kind in ("skip", "unsure")):
+        if (event.label is None) != (event.kind in ("skip", "unsure", "unsettled")):
             raise ValueError("a label is missing, or too many")
         row = self.pool.index(event.point)
         before = self._of_point.setdefault(row, [])
@@ -199,7 +207,9 @@ class State:
         self.alone.pop(row, None)
         if len(votes) == 1:
             self.alone[row] = votes[0].annotator
-        codes = [ruling] if ruling is not None else [vote.code for vote in votes if vote.code is not None]
+        codes = [vote.code for vote in votes if vote.code is not None]
+        if ruling is not None:
+            codes = [] if ruling.label is None else [self.pool.code(ruling.label)]
         if codes:
             self.labels[row] = codes[0]
             self.skipped.pop(row, None)
@@ -207,10 +217,12 @@ class State:
         else:
             self.labels.pop(row, None)
             self.skipped.pop(row, None)
-            if votes:
+            if ruling is not None:
+                self.skipped[row] = str(ruling.body.get("note", "")) or "cannot be settled"
+            elif votes:
                 self.skipped[row] = votes[0].reason or votes[0].kind
         if row in self.drawn:
-            (self.waiting.discard if codes or votes else self.waiting.add)(row)
+            (self.waiting.discard if codes or votes or ruling else self.waiting.add)(row)
         self._history = None
 
 

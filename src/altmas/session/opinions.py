@@ -113,7 +113,7 @@ def unsure(state: State) -> list[Disagreement]:
     pool, open_questions = state.pool, []
     for row in state.skipped:
         votes = state.votes(row)
-        if any(vote.kind == "unsure" for vote in votes):
+        if any(vote.kind == "unsure" for vote in votes) and state.ruling(row) is None:
             said = {vote.annotator or "": f"{vote.kind}: {vote.reason}".rstrip(": ") for vote in votes}
             open_questions.append(
                 Disagreement(pool.ids[row], row, None if pool.items is None else pool.items[row], said)

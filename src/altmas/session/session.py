@@ -36,7 +36,7 @@ from altmas.session.archive import archivable, compare, parts_of, stored_pool
 from altmas.session.arrays import pack
 from altmas.session.changes import Change, change_entry
 from altmas.session.journal import Journal
-from altmas.session.log import VOTES, State, model_entry, plain
+from altmas.session.log import RULINGS, VOTES, State, model_entry, plain
 from altmas.session.opinions import Agreement, Disagreement, agreement, disagreements, unsure
 from altmas.session.plan import Plan, PlannedTasks, metric_tuple
 from altmas.session.plan_json import metric_name
@@ -313,7 +313,7 @@ class Session:
         seconds: float | None = None,
     ) -> None:
         """Record that a point cannot be labelled ("skip"), or that the annotator cannot tell ("unsure")."""
-        if kind in ("label", "adjudication"):
+        if kind in ("label", *RULINGS):
             raise PlanError("skip takes kind='skip' or 'unsure'; use tell for a label; nothing was recorded")
         self.answer([Answer(_id(id), None, kind, annotator, seconds, reason=reason)])
 
@@ -386,7 +386,29 @@ class Session:
 
     def adjudicate(self, id: object, label: object, annotator: str | None = None, note: str = "") -> None:
         """Settle the label of a point over the votes of its annotators."""
+        if label is None:
+            raise PlanError("adjudicate takes a class; cannot_settle says that there is none; nothing was recorded")
         self._votes.settle(id, label, annotator, note)
+
+    def cannot_settle(self, id: object, annotator: str | None = None, note: str = "") -> None:
+        """Rule that the votes on a point cannot be settled: it has no label, and counts as skipped."""
+        self._votes.settle(id, None, annotator, note)
+
+    def overdue(self) -> list[Query]:
+        """Points that wait though points drawn after them have an answer, and that nobody has on the screen.
+
+        Answers beyond the first of them cannot be used by `assured` yet: its sample is the longest answered prefix.
+        """
+        with self._journal.lock:
+            state, held = self._journal.read(), self._queue.holders()
+            rows = [row for row in state.overtaken() if row not in held]
+        return [self._query(row) for row in rows]
+
+    def close_overdue(self, annotator: str | None = None, reason: str = "closed: no answer") -> int:
+        """Record "no answer" for every point that is `overdue`: a skip with that reason; how many there were."""
+        late = self.overdue()
+        self.answer(Answer(query.id, None, "skip", annotator, reason=reason) for query in late)
+        return len(late)
 
     def reveal(self, id: object, annotator: str | None = None, *, authenticated: bool | None = None) -> None:
         """Record that an annotator looked at what the model predicts for a point."""
@@ -803,7 +825,7 @@ class Session:
 
 KINDS = (
     *VOTES,
-    *("created", "draw", "undo", "adjudication", "reveal", "note", "unshown", "choice", "estimate", "model", "extend"),
+    *("created", "draw", "undo", *RULINGS, "reveal", "note", "unshown", "choice", "estimate", "model", "extend"),
 )
 """Kinds of events that the session writes itself."""
 

@@ -131,8 +131,8 @@ class Votes:
         return Undone(self.pool.ids[row], row, event.kind, label, event.annotator)
 
     def settle(self, id: object, label: object, annotator: str | None, note: str) -> None:
-        """Record a ruling on a point that has votes."""
-        self.cast([Answer(id, label, "adjudication", annotator, note=note)])
+        """Record a ruling on a point that has votes; None says that it cannot be settled."""
+        self.cast([Answer(id, label, "unsettled" if label is None else "adjudication", annotator, note=note)])
 
 
 def _refuse_unvoted(state: State, row: int) -> None:

@@ -22,8 +22,9 @@ from altmas.session import LEASE_SECONDS, Session
 from altmas.web.access import PERSON, Access, Guard
 from altmas.web.annotator_api import Desk, Texts
 from altmas.web.goal import GoalWatch
-from altmas.web.overview import Watch, overview, to_settle
-from altmas.web.people import OWNER, label_name
+from altmas.web.overview import Watch
+from altmas.web.owner_api import owner_routes
+from altmas.web.people import label_name
 from altmas.web.prefetch import Supply
 
 STATIC = Path(__file__).parent / "static"
@@ -85,13 +86,6 @@ class Looked(Asked):
     """The item whose prediction somebody wants to see."""
 
     item: Handle
-
-
-class Ruled(BaseModel):
-    """The owner's ruling on an item."""
-
-    item: Handle
-    label: int
 
 
 class NotYou(Exception):
@@ -170,7 +164,7 @@ def create_app(
     access = access or Access(owner="")
     _pages(app, access.root)
     _annotators(app, desk)
-    _owner(app, desk, watch)
+    owner_routes(app, desk, watch)
     _errors(app)
     app.add_middleware(Guard, access=access)
     return app
@@ -258,24 +252,6 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
         if window is not None:
             headers["x-window"] = ",".join(f"{value:g}" for value in astuple(window))
         return Response(content, media_type=kind, headers=headers)
-
-
-def _owner(app: FastAPI, desk: Desk, watch: Watch) -> None:
-    """What only the owner may see and settle; the guard asks for the key."""
-
-    @app.get("/api/owner/overview")
-    def owner_overview() -> dict[str, Any]:
-        return overview(desk, watch)
-
-    @app.get("/api/owner/queue")
-    def owner_queue() -> dict[str, Any]:
-        return {"classes": desk.setup()["classes"], "title": desk.texts.title, "items": to_settle(desk)}
-
-    @app.post("/api/owner/rule")
-    def owner_rule(ruled: Ruled) -> dict[str, Any]:
-        name = desk.class_name(ruled.label)
-        desk.session.adjudicate(desk.session.pool.ids[desk.row(ruled.item)], name, OWNER)
-        return {"left": len(to_settle(desk))}
 
 
 STATUS: tuple[tuple[type[Exception], int], ...] = (

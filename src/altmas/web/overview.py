@@ -8,10 +8,16 @@ from typing import Any
 
 from altmas.errors import AltmasError
 from altmas.estimates import Estimates
+from altmas.forecast import Forecast
 from altmas.frames import plain
 from altmas.items.parts import parts_of
 from altmas.session import Session
+from altmas.session.log import RULINGS
+from altmas.session.stopping import Goal
+from altmas.web.advice import advice, charts
 from altmas.web.annotator_api import Desk
+from altmas.web.coverage import coverage, people
+from altmas.web.people import OWNER
 from altmas.web.threads import background
 
 log = logging.getLogger("altmas")
@@ -19,11 +25,18 @@ log = logging.getLogger("altmas")
 WATCHED_SECONDS = 30.0
 """How long after the last look somebody still counts as looking."""
 
+NOTES = 50
+"""Remarks that the overview shows: the newest."""
+
 GRID = 24
 """Points on the path of an estimate that are filled in where nobody looked at the time."""
 
 QUICK_SECONDS = 1.0
 """Only a method that estimates faster than this is asked about the past."""
+
+
+FORECAST_SECONDS = 5.0
+"""A forecast is made no more often than this."""
 
 
 class Watch:
@@ -34,6 +47,10 @@ class Watch:
         self.path: dict[int, dict[str, Any]] = {}  # labels -> metric -> [value, low, high]
         self.latest: Estimates | None = None
         self.decision: dict[str, Any] | None = None
+        self.goals: tuple[Goal, ...] = ()
+        self.forecast: Forecast | None = None
+        self._forecast_at: tuple[int, int | None] | None = None
+        self._forecast_time = -FORECAST_SECONDS
         self.labels = -1
         self.problem = ""
         self._looked = 0.0
@@ -77,12 +94,20 @@ class Watch:
             self._seconds = time.monotonic() - begun
             self.path[labels] = _points(self.latest.to_dict()["estimates"])
             decision = self.session.should_stop()
-            self.decision = {"stop": decision.stop, "reason": decision.reason, "forecast": None}
-            if decision.forecast is not None:
-                self.decision["forecast"] = plain(asdict(decision.forecast))
+            self.decision = {"stop": decision.stop, "reason": decision.reason}
+            self.goals = self.session.goals() if labels else ()
             self.labels = labels
+        elif self._forecast_is_due(labels):
+            self._forecast_at = (labels, self.session.plan.budget)
+            self._forecast_time = time.monotonic()
+            self.forecast = self.session.forecast()
         elif self._seconds < QUICK_SECONDS:
             self._fill(labels)
+
+    def _forecast_is_due(self, labels: int) -> bool:
+        """Whether there is news, and the last forecast was a while ago: it takes as long as many estimates."""
+        waited = time.monotonic() - self._forecast_time >= FORECAST_SECONDS
+        return waited and self._forecast_at != (labels, self.session.plan.budget)
 
     def _fill(self, labels: int) -> None:
         """One point of the path that is missing."""
@@ -100,8 +125,8 @@ class Watch:
                 return
 
 
-def overview(desk: Desk, watch: Watch) -> dict[str, Any]:
-    """Everything on the owner's page, as plain values."""
+def overview(desk: Desk, watch: Watch, metric: str | None = None) -> dict[str, Any]:
+    """Everything on the owner's page, as plain values; charts are of one metric, by default the first."""
     session, plan = desk.session, desk.session.plan
     watch.look()
     status = session.status()
@@ -109,6 +134,7 @@ def overview(desk: Desk, watch: Watch) -> dict[str, Any]:
     estimates = [] if watch.latest is None else watch.latest.to_dict()["estimates"]
     for one in estimates:
         one["target"], one["threshold"] = plan.targets.get(one["metric"]), plan.thresholds.get(one["metric"])
+    chosen = next((one for one in estimates if one["metric"] == metric), estimates[0] if estimates else None)
     return {
         "title": desk.texts.title,
         "status": status.to_dict(),
@@ -119,8 +145,15 @@ def overview(desk: Desk, watch: Watch) -> dict[str, Any]:
         "estimated_at": watch.labels if watch.latest is not None else None,
         "path": [{"labels": labels, "metrics": watch.path[labels]} for labels in sorted(watch.path)],
         "decision": watch.decision,
+        "advice": advice(session, watch.latest, watch.goals, watch.forecast, watch.decision),
+        "forecast": None if watch.forecast is None else watch.forecast.to_dict(),
+        "charts": charts(watch.path, watch.forecast, chosen),
         "problem": watch.problem,
         "agreement": plain(asdict(agreement)),
+        "people": plain(people(session.standing(), status)),
+        "coverage": coverage(session),
+        "notes": notes_told(session),
+        "overdue": len(session.overdue()),
         "to_settle": status.disagreements + len(session.unsure()),
         "supply": asdict(desk.supply.state()),
     }
@@ -130,6 +163,7 @@ def to_settle(desk: Desk) -> list[dict[str, Any]]:
     """Items whose annotators differ, then those on which they were unsure, with who said what."""
     session = desk.session
     rows = [("differ", one) for one in session.disagreements()] + [("unsure", one) for one in session.unsure()]
+    notes = _notes_by_point(session)
     return [
         {
             "why": why,
@@ -137,9 +171,32 @@ def to_settle(desk: Desk) -> list[dict[str, Any]]:
             "handle": desk.handles.of(one.index),
             "parts": parts_of(session.pool, one.index),
             "votes": [{"annotator": name, "said": str(said)} for name, said in one.votes.items()],
+            "notes": notes.get(str(one.id), []),
         }
         for why, one in rows
     ]
+
+
+def settled_before(desk: Desk) -> list[dict[str, Any]]:
+    """The owner's rulings that stand, newest first: what the page can take back."""
+    rulings = [event for event in desk.session.standing() if event.kind in RULINGS and event.annotator == OWNER]
+    return [{"seq": event.seq, "id": event.point, "label": event.label, "at": event.at} for event in rulings[::-1][:20]]
+
+
+def notes_told(session: Session) -> list[dict[str, Any]]:
+    """The newest remarks of all."""
+    return [
+        {"id": None if note.id is None else str(note.id), "text": note.text, "annotator": note.annotator, "at": note.at}
+        for note in session.notes()[::-1][:NOTES]
+    ]
+
+
+def _notes_by_point(session: Session) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for note in session.notes():
+        if note.id is not None:
+            found.setdefault(str(note.id), []).append({"annotator": note.annotator or "", "text": note.text})
+    return found
 
 
 def _points(estimates: list[dict[str, Any]]) -> dict[str, Any]:

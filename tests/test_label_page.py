@@ -561,3 +561,21 @@ def test_the_page_weighs_at_most_59_kilobytes(page_of: Any) -> None:
     )
     assert len(sizes) >= 11
     assert sum(size for _, size in sizes) <= 59_000, sizes
+
+
+def test_level_and_window_of_a_scan_can_be_set_by_sliders(page_of: Any) -> None:
+    from test_items import RAMP, dicom
+
+    content = dicom(np.kron(RAMP, np.ones((8, 8), int)), WindowCenter=2000, WindowWidth=4000)
+    given = altmas.Pool(None, ["a", "b"] * 20, items=[content] * 40)
+    browser = page_of(create(pool=given, budget=30))
+    source = "return document.querySelector('.stage img').src"
+    first = browser.js(source)
+    browser.driver.find_element(By.CSS_SELECTOR, "input[aria-label=window]").send_keys(Keys.ARROW_LEFT * 3)
+    browser.until(lambda: browser.js(source) != first)
+    assert float(browser.js("return document.querySelector('input[aria-label=window]').value")) < 4000
+    assert axe_violations(browser.driver) == []
+    browser.press(".")
+    assert float(browser.js("return document.querySelector('input[aria-label=window]').value")) == pytest.approx(
+        4000, 0.01
+    )

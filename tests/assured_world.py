@@ -72,7 +72,9 @@ def difference(pool, truth, drawn, chances, agree, volunteered=()) -> Difference
     before = np.zeros(len(pool), bool)
     before[list(volunteered)] = True
     exposure = np.where(before, 0.0, -np.log1p(-chances))
-    stage = Stage(~before, np.ones(len(pool)), np.zeros(len(pool)), np.asarray(drawn), exposure)
+    stage = Stage(
+        np.ones(len(pool), bool), before, ~before, np.ones(len(pool)), np.zeros(len(pool)), np.asarray(drawn), exposure
+    )
     sample = StageSample(stage, belief(pool, agree, len(pool.classes)), before, np.asarray(drawn))
     return Difference([sample], pool, known, np.ones(len(pool), bool), np.zeros(0, np.int64))
 

@@ -124,7 +124,7 @@ def test_stages_count_by_their_labels_and_a_complete_one_alone():
 
     def sample(population, rows, gain):
         exposure = np.where(population, 0.3, 0.0)
-        stage = Stage(population, np.ones(100), np.zeros(100), rows, exposure, gain)
+        stage = Stage(np.ones(100, bool), ~population, population, np.ones(100), np.zeros(100), rows, exposure, gain)
         return StageSample(stage, flat, (known >= 0) & ~population, rows)
 
     both = [sample(first, np.arange(10), 1.0), sample(second, np.arange(10, 40), 2.0)]
@@ -160,7 +160,16 @@ class Two:
         self.exposures[~populations] = 0.0
         self.samples = [
             StageSample(
-                Stage(populations[s], np.ones(40), np.zeros(40), rows, self.exposures[s], gain),
+                Stage(
+                    np.ones(40, bool),
+                    ~populations[s],
+                    populations[s],
+                    np.ones(40),
+                    np.zeros(40),
+                    rows,
+                    self.exposures[s],
+                    gain,
+                ),
                 belief(self.pool, self.agree[s], 3),
                 (self.known >= 0) & ~populations[s],
                 rows,

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,39 @@ def test_a_process_killed_at_random_moments_loses_nothing_acknowledged_and_leave
     found = list(kills(tmp_path, 24, longest=0.25))
     assert [kill for kill in found if not kill.harmless] == []
     assert {kill.work: kill.acknowledged > 2 for kill in found[-3:]} == {"tell": True, "import": True, "rule": True}
+
+
+EXTENDER = """
+import sys, altmas, numpy as np
+session = altmas.Session.open(sys.argv[1])
+print("ready", flush=True)
+for wave in range(1, 1000):
+    n = 400
+    items = altmas.Pool(
+        np.zeros((n, 4)), ["cat"] * n, scores=np.tile([1.0, 0.0, 0.0], (n, 1)), classes=["cat", "dog", "owl"],
+        ids=[f"{wave}-{row}" for row in range(n)], slices={"site": ["north"] * n}, items=["text " * 50] * n,
+    )
+    session.extend(items, wave=f"w{wave}")
+    print(wave, flush=True)
+"""
+
+
+def test_a_process_killed_while_it_adds_items_leaves_whole_waves(tmp_path):
+    for kill in range(4):
+        path = tmp_path / f"{kill}.altmas"
+        create(path).close()
+        process = subprocess.Popen([sys.executable, "-c", EXTENDER, str(path)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        time.sleep(0.02 + 0.09 * kill)
+        process.kill()
+        acknowledged = len(process.communicate(timeout=60)[0].split())
+        with altmas.Session.open(path) as session:
+            waves = len(session.changes())
+            assert acknowledged <= waves <= acknowledged + 1
+            assert len(session.pool) == 60 + 400 * waves and session.integrity() == "ok"
+            names = "SELECT count(*) FROM parts WHERE name LIKE 'wave %: about'"
+            assert session._journal.store._connection.execute(names).fetchone()[0] == waves
+            session.tell(session.ask(1)[0].id, "cat")
 
 
 TELLER = """

@@ -63,11 +63,34 @@ def _game(method: Method, task: Task, history: History, metric: Metric) -> tuple
     sequences = method.sequences(task, history)
     if not any(len(one.rows) for one in sequences):
         return None
+    sequences = _about(sequences, _points(metric, pool), history)
     if len(tables) > 1:
         ratio = _of_difference(metric, tables, pool)
     else:
         ratio = table_ratio(*tables[0], metric.rows(metric, pool).codes, metric.members(pool))
     return ratio, [_stage(ratio, one, history, pool) for one in sequences]
+
+
+def _points(metric: Metric, pool: Pool) -> Array:
+    """(N,) points that the metric is about."""
+    found = np.zeros(len(pool), np.bool_)
+    for _, part in metric.parts:
+        members = part.members(pool)
+        found |= True if members is None else members
+    return found
+
+
+def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> list[SequenceOfDraws]:
+    """The sequences that are about all these points: what was drawn before some of them came tells nothing of those.
+
+    Without any the labels are known and nothing else: one sequence without a draw.
+    """
+    kept = [one for one in sequences if one.within is None or not (members & ~one.within).any()]
+    if kept:
+        return kept
+    free = history.known < 0
+    free[list(history.skipped)] = False
+    return [SequenceOfDraws(free, np.ones(history.n_points), None, np.zeros(0, np.int64))]
 
 
 Tables = tuple[Array, Array]
@@ -108,6 +131,8 @@ def _stage(ratio: TableRatio, sequence: SequenceOfDraws, history: History, pool:
     labels = np.where(history.known >= 0, history.known, OPEN)
     labels[list(history.skipped)] = SKIPPED
     known = np.where(sequence.open, OPEN, labels)
+    if sequence.within is not None:  # the metric is about none of these
+        known = np.where((known == OPEN) & ~sequence.open, SKIPPED, known)
     outcomes = ratio.outcomes(labels)
     return Stage(
         known=ratio.outcomes(known),

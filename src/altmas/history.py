@@ -44,12 +44,24 @@ class History:
     batches   every batch drawn, in order
     labels    {row: code} of every point whose label is known now, in the order first told
     skipped   {row: reason} of points that the oracle could not label
+    grown     (points, batches) that there were when the pool was extended, for each time
     """
 
     n_points: int
     batches: tuple[Batch, ...] = ()
     labels: Mapping[int, int] = field(default_factory=dict)
     skipped: Mapping[int, str] = field(default_factory=dict)
+    grown: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def domains(self) -> list[slice]:
+        """The rows that came together: those of the first pool, then those of each extension."""
+        ends = [points for points, _ in self.grown]
+        return [slice(start, end) for start, end in zip([0, *ends], [*ends, self.n_points], strict=True)]
+
+    def points_at(self, batch: int) -> int:
+        """How many points there were when a batch was drawn, by its place."""
+        return next((points for points, batches in self.grown if batches > batch), self.n_points)
 
     @cached_property
     def labelled(self) -> Ints:
@@ -103,7 +115,7 @@ class History:
     def key(self) -> tuple[Any, ...]:
         """Equal for equal histories: what a method may use to remember its last fit."""
         drawn = tuple(self.drawn.tolist())
-        return (self.n_points, tuple(self.labels.items()), tuple(self.skipped), drawn, len(self.batches))
+        return (self.n_points, self.grown, tuple(self.labels.items()), tuple(self.skipped), drawn, len(self.batches))
 
     def rng(self, seed: int, name: str) -> np.random.Generator:
         """The generator of that name at this point of the log."""

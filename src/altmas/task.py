@@ -29,6 +29,7 @@ class Task:
     budget: int | None = None  # labels that may be told in all
     guarantee: bool = False  # intervals with a finite-sample proof where the metric has one
     rank: tuple[Metric, ...] = ()  # one metric of each model: which of them is best is what the draws are for
+    wave_budget: int | None = None  # draws for the newest wave before others are drawn from again
     stopping: bool = False  # the session may stop by what intervals show, so they should hold at every look
     about: About = "pool"
 

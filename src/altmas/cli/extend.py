@@ -1,4 +1,4 @@
-"""`altmas extend`: more labels, metrics, targets or thresholds in a session that exists."""
+"""`altmas extend`: more items, labels, metrics, targets or thresholds in a session that exists."""
 
 from typing import Annotated
 
@@ -13,10 +13,46 @@ from altmas.cli.app import START, command
     "extend",
     START,
     "altmas extend xray.altmas --budget 500",
+    "altmas extend xray.altmas --data november.parquet --wave 2026-11 --wave-budget 100 --budget 600",
     'altmas extend xray.altmas --metric "recall[pneumonia]" --target "recall[pneumonia]=0.04"',
 )
 def extend(
     session: opt.SessionFile,
+    data: opt.OptionalData = None,
+    wave: Annotated[
+        str | None,
+        typer.Option(
+            "--wave",
+            metavar="NAME",
+            help="How the new items are called; by default the date.",
+            rich_help_panel=opt.POOL,
+        ),
+    ] = None,
+    first_wave: Annotated[
+        str | None,
+        typer.Option(
+            "--first-wave",
+            metavar="NAME",
+            help="How the first ones are; by default the date.",
+            rich_help_panel=opt.POOL,
+        ),
+    ] = None,
+    prediction: opt.Prediction = None,
+    id: opt.Id = None,
+    features: opt.Features = None,
+    scores: opt.Scores = None,
+    slices: opt.Slices = None,
+    show_: opt.Show = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("--class", metavar="NAME", help="A further class; repeatable.", rich_help_panel=opt.POOL),
+    ] = None,
+    wave_budget: Annotated[
+        int | None,
+        typer.Option(
+            "--wave-budget", help="Labels for each new wave before others are drawn again.", rich_help_panel=opt.AIM
+        ),
+    ] = None,
     budget: Annotated[
         int | None, typer.Option("--budget", "-b", help="How many labels at most, in all.", rich_help_panel=opt.AIM)
     ] = None,
@@ -24,12 +60,27 @@ def extend(
     targets: opt.Targets = None,
     thresholds: opt.Thresholds = None,
 ) -> None:
-    """Change what a session is to find out: a larger budget, further metrics, other targets and thresholds.
+    """Add items to a session, or change what it is to find out: budget, metrics, targets, thresholds, classes.
 
-    The change is recorded in the session file with its time, and the report says it. Labels that were told stay.
+    Columns of the new table have the roles that they have in the session's unless they are named. The items are kept in
+    the session file. The change is recorded with its time, and the report says it. Labels that were told stay.
     """
+    columns = {
+        "prediction": (prediction[0] if len(prediction) == 1 else _named(prediction)) if prediction else None,
+        "id": id,
+        "features": features,
+        "scores": opt.scores_of(scores, prediction or ()),
+        "slices": slices,
+        "show": (show_[0] if len(show_) == 1 else show_) if show_ else None,
+    }
     with opt.opened(session) as one:
         change = one.extend(
+            data,
+            wave=wave,
+            first_wave=first_wave,
+            wave_budget=wave_budget,
+            columns=columns,
+            classes=classes or (),
             budget=budget,
             metrics=metrics or (),
             targets=opt.numbers("--target", targets),
@@ -37,3 +88,9 @@ def extend(
         )
     show.say(f"{session}: {change.words}; recorded at {show.counted(change.labels, 'label')}")
     show.hint(f"next: altmas label {session}")
+
+
+def _named(prediction: list[str]) -> dict[str, str] | list[str]:
+    """{model: column} of MODEL=COLUMN options; columns alone are models of that name."""
+    pairs = [one.partition("=") for one in prediction]
+    return {model: column for model, _, column in pairs} if all(column for _, _, column in pairs) else prediction

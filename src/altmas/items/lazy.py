@@ -21,6 +21,14 @@ class LazyItems(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.columns)
 
+    def columns_and(self, more: "LazyItems") -> "pa.ChunkedArray | pa.Table":
+        """The columns with those of further items below them."""
+        import pyarrow as pa
+
+        if hasattr(self.columns, "column_names"):
+            return pa.concat_tables([self.columns, more.columns])
+        return pa.chunked_array([*self.columns.chunks, *more.columns.chunks], self.columns.type)
+
     @overload
     def __getitem__(self, place: int) -> Any: ...
     @overload

@@ -22,6 +22,7 @@ class Traits:
     ahead      whether its intervals can be about data like the pool (`Task.about`)
     one_class  all metrics must be about the same class
     interval   the kind of interval it gives, as in Estimate.interval
+    grows      whether it goes on when items are added to the pool
     biased     whether its estimates are off on average, beyond the O(1/n) of any ratio, until everything is labelled
     citation   the publication it follows
     """
@@ -33,6 +34,7 @@ class Traits:
     ahead: bool = False
     one_class: bool = False
     interval: str = "none"
+    grows: bool = False
     biased: bool = False
     citation: str = ""
 
@@ -79,12 +81,14 @@ class SequenceOfDraws:
     open    (N,) points that could be drawn when it began;  sizes  (N,) positive there
     belief  what was believed of them then, from labels told before; None before any label
     rows    drawn points in order, all labelled or skipped
+    within  (N,) points that it is about, those that were there when it began; None for all
     """
 
     open: Array
     sizes: Array
     belief: Belief | None
     rows: Array
+    within: Array | None = None
 
 
 @runtime_checkable

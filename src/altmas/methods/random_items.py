@@ -6,7 +6,8 @@ were not volunteered and n the drawn labels among the metric's points. phi_i = D
 About data like the pool the sample is one of that data: the factor 1 - n/R, which is there because the pool ends, is
 left out, volunteered labels count with weight 1, and terms are added over groups before they are squared (F1).
 A sample in which every answer is right would have V = 0, so z^2 labels are added whose influence is at either end of
-its range with equal chances, wherever the metric has bounds.
+its range with equal chances, wherever the metric has bounds. Points that were added to the pool together are a stratum
+of their own: n and R, the mean of phi and V are those of the stratum, and the variances are added.
 """
 
 import math
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from altmas.estimates import Estimate
+from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.history import History
 from altmas.intervals import Evidence, bounded_interval, normal_quantile, student_quantile
 from altmas.methods.random_sample import Ahead
@@ -52,6 +53,7 @@ class _Linear:
     groups: float = math.inf
     crowd: float = 1.0
     largest: float = 0.0
+    without: int = 0  # points that came together, none of which was drawn and labelled
 
 
 def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
@@ -61,6 +63,13 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
     labels = _labels(task, history, metric)
     if math.isnan(value):
         note = "undefined: no label yet" if labels == 0 else f"undefined: no label so far tells about {metric.name}"
+        return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
+    without = max(side.without for side in sides)
+    if without:
+        note = (
+            f"insufficient: no drawn label among {without:,} points that were added; about "
+            f"{min(LEAST_DRAWN, without)} labels among them would do"
+        )
         return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
     complete = all(side.drawn == side.rest for side in sides)
     if complete and not task.ahead:
@@ -149,30 +158,65 @@ def _linear(task: Task, history: History, metric: Metric, factor: float) -> _Lin
     inside = np.ones(n_points, np.bool_) if members is None else members
     volunteered = np.zeros(n_points, np.bool_)
     volunteered[history.volunteered] = True
-    labelled = inside & (history.known >= 0)
-    rest, drawn = int((inside & ~volunteered).sum()), np.flatnonzero(labelled & ~volunteered)
-    n, rows = len(drawn), np.flatnonzero(labelled)
-    weights = np.where(volunteered[rows], 1.0, rest / max(n, 1))
+    labelled, rest = inside & (history.known >= 0), inside & ~volunteered
+    strata = [_Stratum.of(part, rest, labelled) for part in history.domains]
+    weight = np.ones(n_points)
+    for one in strata:
+        weight[one.drawn] = one.rest / max(len(one.drawn), 1)
+    rows = np.flatnonzero(labelled)
+    weights = weight[rows]
     value, items = metric.at(pool, LabelWeights(n_points, len(pool.classes), rows, history.known[rows], weights))
     terms, pseudo, groups, crowd, largest = np.zeros(n_points), 0.0, math.inf, 1.0, 0.0
+    n, total = sum(len(one.drawn) for one in strata), sum(one.rest for one in strata)
     if task.ahead and len(rows):
         terms, ends = _terms_ahead(task, metric, items, history.known, rows, weights)
         pseudo = factor**2 * float(weights.sum()) ** 2 / len(rows) * float((ends**2).mean())
         terms, largest = factor * terms, 2 * abs(factor) * float(ends.max(initial=0.0) * weights.max())
-        n, rest = (len(rows), len(rows)) if n == rest else (n, rest)
+        n, total = (len(rows), len(rows)) if n == total else (n, total)
         if pool.group is not None:
             counts = trials_among(metric, pool, rows, history.known)
             groups = effective_groups(counts, pool.group[rows])
             crowd = float(counts.sum()) / max(groups, 1e-9)
             pseudo *= max(_effect(terms, pool.group, largest, crowd), 1.0)
-    elif n > 1 and rest > n:
-        moves = items.at(drawn, history.known[drawn]) + np.broadcast_to(items.constant(), n_points)[drawn]
-        scale = factor * rest / n * math.sqrt((1 - n / rest) * n / (n - 1))
-        terms[drawn] = scale * (moves - moves.mean())
-        low, high = items.range()
-        pseudo = factor**2 * rest**2 * (1 - n / rest) / n * float((((high - low) / 2)[inside] ** 2).mean())
+    else:
+        for one in strata:
+            terms[one.drawn] = factor * one.terms(items, history.known)
+            pseudo += factor**2 * one.pseudo(items, inside, alone=len(strata) == 1)
     excess = math.copysign(metric.excess(pool, terms**2), factor)
-    return _Linear(factor * value, terms, pseudo, excess, n, rest, groups, crowd, largest)
+    without = sum(one.rest for one in strata if not len(one.drawn)) if len(strata) > 1 else 0
+    return _Linear(factor * value, terms, pseudo, excess, n, total, groups, crowd, largest, without)
+
+
+@dataclass(frozen=True)
+class _Stratum:
+    """Points that came together: their rows, how many were not volunteered, and which of those have a label."""
+
+    rows: slice
+    rest: int
+    drawn: Array
+
+    @classmethod
+    def of(cls, rows: slice, rest: Array, labelled: Array) -> "_Stratum":
+        drawn = np.flatnonzero(rest[rows] & labelled[rows]) + rows.start
+        return cls(rows, int(rest[rows].sum()), drawn)
+
+    def terms(self, items: ItemInfluence, known: Array) -> Array:
+        """(n,) the centred terms of (S9)."""
+        n = len(self.drawn)
+        if n < 2 or self.rest <= n:
+            return np.zeros(n)
+        moves = items.at(self.drawn, known[self.drawn]) + np.broadcast_to(items.constant(), len(known))[self.drawn]
+        scale = self.rest / n * math.sqrt((1 - n / self.rest) * n / (n - 1))
+        return np.asarray(scale * (moves - moves.mean()))
+
+    def pseudo(self, items: ItemInfluence, inside: Array, *, alone: bool) -> float:
+        """The variance of n labels whose influence is at either end of its range."""
+        n = len(self.drawn)
+        if self.rest <= n or (alone and n < 2) or n == 0:
+            return 0.0
+        low, high = items.range()
+        ends = ((high - low) / 2)[self.rows][inside[self.rows]]
+        return self.rest**2 * (1 - n / self.rest) / n * float((ends**2).mean())
 
 
 def _terms_ahead(

@@ -38,7 +38,7 @@ class Tradition(Method):
     @property
     def traits(self) -> Traits:
         """Known row sums are those of this pool, so calibrated rows tell nothing more about data like it."""
-        return Traits(interval="fixed-n", any_metric=True, ahead=not self.calibrate_rows)
+        return Traits(interval="fixed-n", any_metric=True, grows=True, ahead=not self.calibrate_rows)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         rng = history.rng(task.seed, PROPOSE)
@@ -56,13 +56,14 @@ class Tradition(Method):
         volunteered[history.volunteered] = True
         told, answered = list(history.labels), history.known >= 0
         answered[list(history.skipped)] = True
-        for batch in history.batches:
-            known = np.zeros(len(task.pool), np.bool_)
+        for place, batch in enumerate(history.batches):
+            known, within = np.zeros(len(task.pool), np.bool_), np.zeros(len(task.pool), np.bool_)
             known[told[: batch.labels_before]] = True
-            free = ~(drawn | (known & volunteered))
+            within[: history.points_at(place)] = True
+            free = within & ~(drawn | (known & volunteered))
             gaps = np.flatnonzero(~answered[batch.indices])
             rows = batch.indices[: gaps[0]] if len(gaps) else batch.indices
-            found.append(SequenceOfDraws(free, np.ones(len(task.pool)), None, rows))
+            found.append(SequenceOfDraws(free, np.ones(len(task.pool)), None, rows, within))
             drawn[batch.indices] = True
             if len(gaps):
                 break
@@ -91,7 +92,7 @@ class Tradition(Method):
             return self._gap(task, history, metric)
         sample = sample_of(task, history, metric, self.calibrate_rows) if metric.is_table else None
         mixed = sample is not None and sample.volunteered > 0 and sample.drawn < sample.rows.sum()
-        if sample is None or (task.ahead and mixed):
+        if sample is None or history.grown or (task.ahead and mixed):  # points that came together are a sample each
             return estimate_of_items(task, history, metric)
         if task.ahead:
             sample = _ahead(task, history, metric, sample)

@@ -108,6 +108,8 @@ class Pool:
         """What methods computed from this pool and would otherwise compute again."""
         self.source: dict[str, Any] | None = None
         """How to read this pool again (set by `from_table` for files), or None for one that lives in memory."""
+        self.extended = False
+        """Whether it has points, classes or slices that its source has not."""
 
     def _model(self, name: str, names: NDArray[Any], scores: ArrayLike | None) -> Model:
         codes = self._codes(names, _of_model("predictions", name), PoolError)

@@ -165,9 +165,11 @@ def _path(session: "Session", history: History, estimates: Estimates) -> list[Pl
         elif time.monotonic() - started > PATIENCE:
             continue
         else:
+            past = session.at(labels)
             task = replace(session.task, metrics=leading(session), targets=())
-            past = session.at(labels).history
-            by_metric = {estimate.metric: estimate for estimate in session.method.estimate(task, past)}
+            if len(past.task.pool) < len(session.pool):  # of the pool as it then was
+                task = replace(past.task, metrics=tuple(one for one in past.task.metrics if one.name in names))
+            by_metric = {estimate.metric: estimate for estimate in session.method.estimate(task, past.history)}
         for name in names:
             estimate = by_metric.get(name)
             if estimate is not None:

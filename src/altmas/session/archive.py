@@ -120,6 +120,11 @@ def archivable(pool: Pool) -> bool:
     return sum(array.nbytes for array in (pool.features, *scores) if array is not None) <= LIMIT
 
 
+def items_kept(pool: Pool) -> bool:
+    """Whether what a labeller is shown can be kept in the session file."""
+    return _items_parts(pool)[0] != "lost"
+
+
 def parts_of(pool: Pool) -> Parts:
     """(name, chunk, bytes) of everything that makes the pool again."""
     kind, items = _items_parts(pool)

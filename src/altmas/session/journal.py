@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from altmas.errors import StoreFailure
 from altmas.pool import Pool
+from altmas.session.changes import ReadItems
 from altmas.session.log import State
 from altmas.session.store import Entry, Event, LabelStore
 
@@ -36,10 +37,10 @@ class Waiting:
 class Journal:
     """What was written and what it amounts to. Hold `lock` while looking at the state."""
 
-    def __init__(self, store: LabelStore, pool: Pool, events: Iterable[Event]) -> None:
+    def __init__(self, store: LabelStore, pool: Pool, events: Iterable[Event], items: ReadItems | None = None) -> None:
         self.store, self.lock = store, store.lock
-        self._pool = pool
-        self._state = State(pool, store.path or "the session")
+        self._pool, self._items = pool, items
+        self._state = self.beginning()
         self._state.feed(events)
         self._waiting: deque[Waiting] = deque()
         self._committed: int | None = None  # seq up to which the state has to be replayed: it ran ahead of the file
@@ -48,6 +49,10 @@ class Journal:
     def pool(self) -> Pool:
         """The pool with the models that were added up to the last look at the log."""
         return self._state.pool
+
+    def beginning(self) -> State:
+        """The state before the first event."""
+        return State(self._pool, self.store.path or "the session", self._items)
 
     @property
     def seen(self) -> State:
@@ -58,7 +63,7 @@ class Journal:
         """The state, with everything that other processes have written meanwhile."""
         with self.lock:
             if self._committed is not None:
-                replayed = State(self._pool, self._state.where)
+                replayed = self.beginning()
                 replayed.feed(event for event in self.store.events() if event.seq <= self._committed)
                 self._state, self._committed = replayed, None
             self._state.feed(self.store.events(self._state.seq))

@@ -19,7 +19,7 @@ from altmas.history import Batch, History
 from altmas.pool import Model, Pool
 from altmas.pool.models import refuse_damaged
 from altmas.session.arrays import pack
-from altmas.session.changes import Change, change_of
+from altmas.session.changes import Change, ReadItems, change_of, pool_after
 from altmas.session.store import Entry, Event
 
 VOTES = ("label", "skip", "unsure")
@@ -41,8 +41,8 @@ class Vote:
 class State:
     """Everything that the events so far say; fed one event at a time."""
 
-    def __init__(self, pool: Pool, where: object = "the session") -> None:
-        self.pool, self.where = pool, where
+    def __init__(self, pool: Pool, where: object = "the session", items: ReadItems | None = None) -> None:
+        self.pool, self.where, self.items = pool, where, items
         self.seq = 0
         self.digest = ""
         """Hash of the log up to here."""
@@ -61,6 +61,7 @@ class State:
         self.choices: list[Event] = []  # to stop or to go on, when the goal was reached
         self.changes: list[Change] = []  # what was changed after the session was made
         self.settings: dict[str, Any] = {}  # of the plan, as changed so far
+        self.grown: list[tuple[int, int]] = []  # (points, batches) whenever items were added
         self.revisions = self.undone = self.reveals = 0
         self.last_at = self.created_at = ""
         self._of_point: dict[int, list[Event]] = {}
@@ -80,7 +81,8 @@ class State:
     def history(self) -> History:
         """What methods see."""
         if self._history is None:
-            self._history = History(len(self.pool), tuple(self.batches), dict(self.labels), dict(self.skipped))
+            told = tuple(self.batches), dict(self.labels), dict(self.skipped)
+            self._history = History(len(self.pool), *told, tuple(self.grown))
         return self._history
 
     def outstanding(self) -> list[int]:
@@ -148,11 +150,16 @@ class State:
         elif event.kind == "model":
             self.pool = with_model(self.pool, event)
         elif event.kind == "extend":
-            self._change(change_of(event, len(self.labels)))
+            self._change(event)
         elif event.kind == "created":
             self.created_at = event.at
 
-    def _change(self, change: Change) -> None:
+    def _change(self, event: Event) -> None:
+        change, points = change_of(event, len(self.labels)), len(self.pool)
+        self.pool = pool_after(self.pool, event, self.items)
+        if len(self.pool) > points:
+            self.grown.append((points, len(self.batches)))
+        self._history = None
         self.changes.append(change)
         self.settings = self.settings | dict(change.settings)
         self.estimates.pop(len(self.labels), None)  # it was one of another plan

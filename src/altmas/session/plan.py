@@ -37,6 +37,7 @@ class Plan:
     double_share  share of the drawn points that two annotators label without seeing each other's vote
     guarantee     intervals with a finite-sample proof that holds at every look, where the metric has one
     about         "pool": the items themselves; "future": data like them, of which they are a sample (`Pool.group`)
+    wave_budget   labels for each wave of items that is added, before others are drawn from again; None for no such rule
     rank          the metric by which the models are to be ranked: draws then go where contenders differ; "" for none
     instructions  what the labellers are told;  definitions  {class: what it means}
     fingerprint   of the pool: one hash for each part
@@ -52,6 +53,7 @@ class Plan:
     double_share: float = 0.0
     guarantee: bool = False
     about: About = "pool"
+    wave_budget: int | None = None
     rank: str = ""
     instructions: str = ""
     definitions: Mapping[str, str] = field(default_factory=dict)
@@ -113,6 +115,7 @@ class Plan:
             budget=self.budget,
             guarantee=self.guarantee,
             about=self.about,
+            wave_budget=self.wave_budget,
             rank=metrics_to_rank(self.rank, pool) if self.rank else (),
             stopping=stopping,
         )
@@ -136,6 +139,7 @@ class Plan:
         budget: int | None = None,
         targets: Mapping[str, float] | None = None,
         thresholds: Mapping[str, float] | None = None,
+        wave_budget: int | None = None,
     ) -> Self:
         """The plan with further metrics, and with a budget, targets and thresholds in place of its own; checked."""
         there = [metric_json(one) for one in self.metrics]
@@ -148,20 +152,16 @@ class Plan:
             self,
             metrics=wanted,
             budget=self.budget if budget is None else _budget(budget, pool),
+            wave_budget=self.wave_budget if wave_budget is None else _wave_budget(wave_budget, self.method),
             targets={**self.targets, **_per_metric("target", targets or {}, known, pool)},
             thresholds={**self.thresholds, **_per_metric("threshold", thresholds or {}, known, pool)},
             guarantee=_provable(self.guarantee, self.method, asked, pool),
         )
 
     def settings_since(self, before: Self, labels: int) -> dict[str, Any]:
-        """The settings that are not as in the plan before, as JSON; PlanError if none is, or the budget was spent."""
+        """The settings that are not as in the plan before, as JSON; PlanError if the budget was spent."""
         mine, there = self.to_json(), before.to_json()
         settings = {name: mine[name] for name in CHANGEABLE if mine[name] != there[name]}
-        if not settings:
-            raise PlanError(
-                "nothing would change: give a budget, metrics, targets or thresholds that the session has not; "
-                "nothing was recorded"
-            )
         if "budget" in settings and self.budget is not None and self.budget < labels:
             raise PlanError(
                 f"budget {self.budget} is less than the {labels} labels told already; expected at least {labels}; "
@@ -208,8 +208,9 @@ class Plan:
 
     def _checked(self) -> Self:
         """The plan itself; PlanError if a setting could not have been stored by altmas."""
-        if self.budget is not None and _whole("budget", self.budget) == 0:
-            raise PlanError("budget 0 is out of range; expected at least 1")
+        for budget in (self.budget, self.wave_budget):
+            if budget is not None and _whole("budget", budget) == 0:
+                raise PlanError("budget 0 is out of range; expected at least 1")
         _whole("seed", self.seed)
         _share("confidence", self.confidence, ends=False)
         _share("double_share", self.double_share, ends=True)
@@ -230,7 +231,7 @@ class Plan:
         return [f"{name} is {there[name]!r} there, {mine[name]!r} here" for name in names]
 
 
-CHANGEABLE = ("metrics", "budget", "targets", "thresholds")
+CHANGEABLE = ("metrics", "budget", "wave_budget", "targets", "thresholds")
 """Settings that can be changed in a session that exists."""
 
 
@@ -250,7 +251,8 @@ class PlannedTasks:
         last = self._last
         if last is None or last[0] is not pool or last[1] is not settings:
             plan = self.born.changed(settings, self.given, trust=self.trust).on(pool)
-            last = self._last = (pool, settings, plan, plan.task(pool))
+            task = replace(plan.task(pool), budget=self.born.budget)  # bets are planned before the first draw
+            last = self._last = (pool, settings, plan, task)
         return last[2:]
 
     def fresh(self) -> "PlannedTasks":
@@ -311,6 +313,18 @@ def _budget(budget: int | None, pool: Pool) -> int | None:
     count = _whole("budget", budget)
     if not 1 <= count <= len(pool):
         raise PlanError(f"budget {count} is out of range; expected 1 to {len(pool)}, the number of points in the pool")
+    return count
+
+
+def _wave_budget(budget: int, method: Method) -> int:
+    count = _whole("wave_budget", budget)
+    if count < 1:
+        raise PlanError("wave_budget 0 is out of range; expected at least 1; nothing was recorded")
+    if method.name != "assured":
+        raise MethodError(
+            f"method {method.name!r} draws from all items alike, so that a wave has no budget of its own; methods that "
+            "have: assured; nothing was recorded"
+        )
     return count
 
 

@@ -27,8 +27,7 @@ class ReadyQueue:
     def __init__(self, journal: Journal, tasks: PlannedTasks) -> None:
         self.journal, self.tasks = journal, tasks
         self._thinking = threading.Lock()  # one proposal at a time
-        self._id_of = journal.pool.ids
-        self._rows: dict[str, int | None] = {}
+        self._rows: dict[str, int] = {}
 
     @property
     def plan(self) -> Plan:
@@ -64,7 +63,7 @@ class ReadyQueue:
             try:
                 self._rows[point] = self.journal.pool.index(point)
             except UnknownPoint:
-                self._rows[point] = None
+                return None  # it may be one of another process's items, not read yet
         return self._rows[point]
 
     def budget(self) -> int:
@@ -92,7 +91,7 @@ class ReadyQueue:
         """Whether the annotator holds all these rows for at least half a lease: spares most renewals their write."""
         now = time.time()
         until = {point: end for point, (holder, end) in self.journal.store.leases(now).items() if holder == name}
-        return all(until.get(str(self._id_of[row]), 0.0) >= now + lease / 2 for row in rows)
+        return all(until.get(str(self.journal.pool.ids[row]), 0.0) >= now + lease / 2 for row in rows)
 
     def _leased(self, n: int, name: str, lease: float) -> list[int]:
         """The rows that are ready, leased in one transaction with the look at who holds them."""
@@ -107,7 +106,7 @@ class ReadyQueue:
         def compose(state: State) -> list[Entry]:
             rows[:] = self._ready(n, name)
             if not self._holds(rows, name, lease):
-                self.journal.store.lease([str(self._id_of[row]) for row in rows], name, time.time() + lease)
+                self.journal.store.lease([str(self.journal.pool.ids[row]) for row in rows], name, time.time() + lease)
             return []
 
         return compose, rows
@@ -145,7 +144,7 @@ class ReadyQueue:
         return replace(batch, indices=rows, labels_before=len(history.labels))
 
     def _log(self, batch: Batch, seen_history: History, seen: int) -> bool:
-        points = [self._id_of[row] for row in batch.indices.tolist()]
+        points = [self.journal.pool.ids[row] for row in batch.indices.tolist()]
 
         def compose(state: State) -> list[Entry]:
             history = state.history()

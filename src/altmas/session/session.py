@@ -8,7 +8,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from itertools import islice
@@ -29,6 +29,7 @@ from altmas.metrics import MetricLike, metric_set
 from altmas.outputs import kept_by, write_whole
 from altmas.pool import Model, Name, Pool
 from altmas.pool.alignment import aligned
+from altmas.pool.growth import grown, slice_values, with_classes, with_slices
 from altmas.progress import progress_bar
 from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.archive import about as about_pool
@@ -46,6 +47,7 @@ from altmas.session.snapshot import Snapshot, Status, status_of
 from altmas.session.stopping import Decision, Goal
 from altmas.session.store import Entry, Event, LabelStore
 from altmas.session.votes import LEASE_SECONDS, Undone, Votes
+from altmas.session.waves import Waves, fitting_items, wave_names
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Task
 from altmas.tensors import detached
 from altmas.version import __version__
@@ -92,12 +94,13 @@ class Session:
     ) -> None:
         if store.path is not None:
             pool.memo.file = ArrayFile(Path(f"{store.path}-description"), read_only=store.read_only)
-        self._born, self._tasks = pool, PlannedTasks(plan, metrics, trust=trust)
+        self._tasks = PlannedTasks(plan, metrics, trust=trust)
         self._tasks.of(pool)  # a plan that does not fit the pool is met here
-        self._journal = Journal(store, pool, events)
+        self._waves = Waves(store)
+        self._journal = Journal(store, pool, events, self._waves)
         self._planned()  # and one that was changed and does not fit, here
         self._queue = ReadyQueue(self._journal, self._tasks)
-        self._votes = Votes(self._journal, self._queue, plan, pool)
+        self._votes = Votes(self._journal, self._queue, plan)
         self._estimates: dict[Any, Estimates] = {}
         self._forecast: tuple[Any, Forecast | None] | None = None
 
@@ -148,7 +151,7 @@ class Session:
         file = None if path is None else Path(path)
         if exist_ok and file is not None and file.exists():
             return cls._reopened(file, plan, pool, any_seed=seed is None)
-        archived = file is not None and pool.source is None and archivable(pool)
+        archived = file is not None and (pool.source is None or pool.extended) and archivable(pool)
         origin = about_pool(pool, archived, file)
         first = Entry("created", body={"plan": plan.to_json(), "pool": origin, "versions": _versions()})
         store = LabelStore.create(file, parts_of(pool) if archived else (), first)
@@ -503,27 +506,64 @@ class Session:
 
     def extend(
         self,
+        items: Any = None,
         *,
+        wave: str | None = None,
+        first_wave: str | None = None,
+        wave_budget: int | None = None,
+        columns: Mapping[str, Any] | None = None,
         budget: int | None = None,
         metrics: MetricLike | Iterable[MetricLike] = (),
         targets: Mapping[str, float] | None = None,
         thresholds: Mapping[str, float] | None = None,
+        classes: Sequence[Name] = (),
+        slices: Mapping[str, ArrayLike | Mapping[Any, Any]] | None = None,
     ) -> Change:
-        """Change what the session is to find out, as one event: a budget of so many labels in all, further metrics,
-        targets and thresholds beside those that there are or in their place.
+        """Add items, or change what the session is to find out: one event, all of it or nothing.
 
-        PlanError, MetricError or MethodError names what does not fit; then nothing was recorded.
+        items        a Pool, or a table as for `Pool.from_table`; its columns have the roles that they had in the
+                     session's table, or those in `columns`, as {"prediction": "predicted", "id": "ticket"}
+        wave         how they are called in the slice "wave", by default the date; first_wave: how the first points are
+        wave_budget  labels for each new wave, before items of other waves are drawn again
+        budget       labels in all;  metrics  further ones;  targets, thresholds  further or other ones
+        classes      further ones;  slices  {name: values by row, or {id: value}} of the points that there are
+
+        PoolError, PlanError, MetricError or MethodError names what does not fit; then nothing was recorded.
         """
         wanted = metric_tuple(metrics)
         self._tasks.given |= {metric_name(one): one for one in wanted if not isinstance(one, str)}
         tasks = self._tasks.fresh()
 
         def compose(state: State) -> list[Entry]:
-            before = tasks.of(state.pool, state.settings)[0]
-            after = before.extended(state.pool, metrics=wanted, budget=budget, targets=targets, thresholds=thresholds)
+            before, pool = tasks.of(state.pool, state.settings)[0], state.pool
+            larger = with_classes(pool, classes) if classes else pool
+            values = {name: slice_values(pool, name, given) for name, given in (slices or {}).items()}
+            larger, added = with_slices(larger, values), None
+            if items is not None:
+                if before.about != "pool":
+                    raise PlanError(
+                        "items cannot be added to a session about data to come (about='future'): they are another "
+                        "sample of it; make a new session; nothing was recorded"
+                    )
+                more = fitting_items(larger, items, columns or {}, before.method)
+                names = wave_names(state, wave, first_wave)
+                larger, added = grown(larger, more, *names), self._waves.add(more, *names, len(state.grown) + 1)
+            after = before.extended(
+                larger,
+                metrics=wanted,
+                budget=budget,
+                targets=targets,
+                thresholds=thresholds,
+                wave_budget=wave_budget,
+            )
             settings = after.settings_since(before, len(state.labels))
-            tasks.of(state.pool, state.settings | settings)
-            return [change_entry(settings)]
+            if not (settings or classes or values or added):
+                raise PlanError(
+                    "nothing would change: give items, a budget, metrics, targets, thresholds, classes or slices that "
+                    "the session has not; nothing was recorded"
+                )
+            tasks.of(larger, state.settings | settings)
+            return [change_entry(settings, larger.classes[len(pool.classes) :], values, added)]
 
         (event,) = self._journal.write(compose)
         return next(one for one in self.changes() if one.seq == event.seq)
@@ -580,7 +620,7 @@ class Session:
         """
         if points < 1:
             raise PlanError(f"a trajectory of {points} points was asked for; expected at least 1")
-        past, met = State(self._born), {0}
+        past, met = self._journal.beginning(), {0}
         for event in self._journal.store.events():
             past.feed([event])
             met.add(len(past.labels))
@@ -653,7 +693,7 @@ class Session:
         if (labels is None) == (seq is None):
             raise PlanError("at() takes a number of labels, or seq=..., and not both")
         events = self._journal.store.events()
-        past = State(self._born)
+        past = self._journal.beginning()
         for event in events:
             if (seq is not None and past.seq == seq) or (labels is not None and len(past.labels) == labels):
                 break

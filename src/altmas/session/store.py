@@ -317,6 +317,10 @@ class LabelStore:
             f"DELETE FROM leases WHERE annotator = ?{where}", (annotator, point)[: 1 + bool(where)]
         )
 
+    def add_parts(self, parts: Iterable[tuple[str, int, bytes]]) -> None:
+        """Write chunks of parts that are not there yet; inside a `transaction`."""
+        self._connection.executemany("INSERT INTO parts VALUES (?, ?, ?)", parts)
+
     def part(self, name: str) -> Iterator[bytes]:
         """The chunks of one part of the archived pool, in order."""
         for chunk in itertools.count():

@@ -32,8 +32,13 @@ class Undone:
 class Votes:
     """Everything that annotators say goes through here; each call is on disk when it returns, or nothing is."""
 
-    def __init__(self, journal: Journal, queue: ReadyQueue, plan: Plan, pool: Pool) -> None:
-        self.journal, self.queue, self.plan, self.pool = journal, queue, plan, pool
+    def __init__(self, journal: Journal, queue: ReadyQueue, plan: Plan) -> None:
+        self.journal, self.queue, self.plan = journal, queue, plan
+
+    @property
+    def pool(self) -> Pool:
+        """The points as of the last look at the log."""
+        return self.journal.pool
 
     def cast(self, answers: Iterable[Answer]) -> None:
         """Record answers and rulings, all or none; a point that is answered is no longer held."""

@@ -35,7 +35,7 @@ from altmas.methods.assured.estimator import (
 )
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.stages import Stage, begin, stages_of
+from altmas.methods.assured.stages import Stage, begin, domain_of_last, points_of_last, stages_of
 from altmas.methods.assured.views import describe
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
@@ -49,6 +49,8 @@ from altmas.types import Array
 
 SIMULTANEOUS = 4
 REMEMBERED = 16
+LEAST_OF_DOMAIN = 0.25
+"""Part of its share of a stage's draws that a wave has at least, however many labels it has already."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Assured(Method):
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
-    traits: ClassVar[Traits] = Traits(interval="fixed-n", any_metric=True, ahead=True)
+    traits: ClassVar[Traits] = Traits(interval="fixed-n", any_metric=True, grows=True, ahead=True)
 
     def __post_init__(self) -> None:
         for name in self.also:
@@ -85,11 +87,12 @@ class Assured(Method):
     def propose(self, task: Task, history: History, n: int) -> Batch:
         stages, known = stages_of(history), len(history.labels)
         record: dict[str, Array] = {}
-        if self._stage_is_over(history, ranking=len(task.rank) > 1):
-            stage, record = begin(*self._sizes(task, history, stages), history, task.seed)
+        domain, left = _newest_first(task, history)
+        if self._stage_is_over(history, domain, ranking=len(task.rank) > 1):
+            stage, record = begin(*self._sizes(task, history, stages, domain), history, task.seed, domain)
         else:
             stage = stages[-1]
-        rows = stage.next_points(history.open, n)
+        rows = stage.next_points(history.open, min(n, left))
         return Batch(rows, stage.draw_chances(rows), record, labels_before=known)
 
     @products_on_one_thread()
@@ -112,7 +115,10 @@ class Assured(Method):
 
     def inclusion(self, pool: Pool, history: History) -> Array:
         """(N,) probability of each point to be in the sample of some stage, had it been open in all of them."""
-        exposure = sum((stage.sizes * stage.threshold for stage in stages_of(history)), np.zeros(history.n_points))
+        exposure = sum(
+            (np.where(stage.within, stage.sizes * stage.threshold, 0.0) for stage in stages_of(history)),
+            np.zeros(history.n_points),
+        )
         return np.asarray(np.maximum(-np.expm1(-np.asarray(exposure)), 1e-12))
 
     @products_on_one_thread()
@@ -120,12 +126,12 @@ class Assured(Method):
         """The answered draws of each stage with the belief from labels told before it; none of the first edition."""
         found, exposure, belief = [], np.zeros(len(task.pool)), None
         for stage in stages_of(history):
-            before = np.flatnonzero((history.known >= 0) & ~stage.population)
+            before = np.flatnonzero((history.known >= 0) & stage.earlier)
             if stage.from_first_edition:
                 continue
             if len(before):
                 belief = self._fit(task, history, before, exposure)
-            found.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used))
+            found.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used, stage.within))
             exposure = exposure + stage.exposure
         return found
 
@@ -145,15 +151,44 @@ class Assured(Method):
 
     # ------------------------------------------------------------ where to draw
 
-    def _stage_is_over(self, history: History, *, ranking: bool = False) -> bool:
-        """Whether enough labels were told since the last stage began (or none has begun yet)."""
+    def _stage_is_over(self, history: History, domain: int | None = None, *, ranking: bool = False) -> bool:
+        """Whether enough labels were told since the last stage began; or none did, or it is about other points."""
+        if domain_of_last(history) != domain or points_of_last(history) < history.n_points:
+            return True
         begun = [batch.labels_before for batch in history.batches if "population" in batch.record]
         known = len(history.labels)
         pilot = RECIPE.ranking_pilot if ranking else self.pilot
         return not begun or (known >= pilot and known >= self.growth * begun[-1])
 
-    def _sizes(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
+    def _sizes(
+        self, task: Task, history: History, stages: list[Stage], domain: int | None = None
+    ) -> tuple[Array, float]:
         """((N,) how often each point should be drawn, how many random labels each label should be worth)."""
+        sizes, gain = self._sizes_of_points(task, history, stages)
+        if domain is None and history.grown:
+            sizes = sizes * self._catching_up(history, sizes)
+        return sizes, gain
+
+    def _catching_up(self, history: History, sizes: Array) -> Array:
+        """(N,) factors by which domains with few labels so far are drawn more often.
+
+        At the end of the stage each domain should have its share of all labels; none has less than a part
+        LEAST_OF_DOMAIN of its share of the stage's.
+        """
+        known, free = history.known >= 0, history.open
+        planned = max((self.growth - 1) * len(history.labels), self.pilot)
+        total, n_points = len(history.labels) + planned, history.n_points
+        factors = np.ones(n_points)
+        for rows in history.domains:
+            part = (rows.stop - rows.start) / n_points
+            wanted = max(total * part - float(known[rows].sum()), LEAST_OF_DOMAIN * planned * part)
+            there = float(sizes[rows][free[rows]].sum())
+            factors[rows] = wanted / there if there > 0 else 0.0
+        kept = factors > 0
+        return np.where(kept, factors / factors[kept].mean(), 1.0) if kept.any() else np.ones(n_points)
+
+    def _sizes_of_points(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
+        """The same for a pool that never grew."""
         pool = task.pool
         samples = self._samples(task, history, stages)
         if len(task.rank) > 1:
@@ -166,7 +201,7 @@ class Assured(Method):
         among = _Estimators(samples, task, history)
         estimator = among(None)
         believed, seen, rows = self._importance(task, among)
-        folds = folds_of(len(pool), task.seed)
+        folds = folds_of(history.domains, task.seed)
         sizes = tempered_sizes(believed, seen, rows, folds, self._defensive_share(task, estimator))[0]
         return sizes, expected_gain(believed[history.known < 0], sizes[history.known < 0])
 
@@ -179,7 +214,7 @@ class Assured(Method):
             return np.asarray(uniform + (1 - uniform) * differ / max(float(differ.mean()), 1e-12))
         contest = self._contest(task, history, samples, task.rank)
         believed, seen = importance(contest)
-        return tempered_sizes(believed, seen, contest.rows, folds_of(len(pool), task.seed), uniform)[0]
+        return tempered_sizes(believed, seen, contest.rows, folds_of(history.domains, task.seed), uniform)[0]
 
     def contest(self, task: Task, history: History, metrics: tuple[Metric, ...]) -> Contest | None:
         """One metric of each model from the labels so far; None before any label was drawn."""
@@ -292,6 +327,8 @@ class Assured(Method):
         note = metric.about.caution if found.skipped == 0 else _skip_note(metric, found)
         least = 0.0 if ahead is None else ahead.least_half_width(factor)
         worth = found.effective_labels()
+        if found.unreached:
+            note, worth = _unreached_note(found), math.nan
         return Estimate(metric.name, value, low, high, *told, worth, kind, note, least_half_width=least)
 
     # ------------------------------------------------------------ fits
@@ -303,9 +340,10 @@ class Assured(Method):
             exposure = exposure + stage.exposure
             rows = stage.used[history.known[stage.used] >= 0]
             if len(rows):
-                before = (history.known >= 0) & ~stage.population
+                before = (history.known >= 0) & stage.earlier
                 train = np.concatenate([np.flatnonzero(before), rows])
-                found.append(StageSample(stage, self._fit(task, history, train, exposure), before, rows))
+                belief = self._fit(task, history, train, exposure)
+                found.append(StageSample(stage, belief, before & stage.within, rows))
         return found
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
@@ -314,7 +352,7 @@ class Assured(Method):
         key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also)
 
         def fit() -> Belief:
-            weights, folds = _training_weights(exposure[train]), folds_of(len(task.pool), task.seed)
+            weights, folds = _training_weights(exposure[train]), folds_of(history.domains, task.seed)
             if self.belief is not None:
                 return self.belief(task, train, codes, weights, folds)
             return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also)
@@ -374,7 +412,8 @@ class _Estimators:
         if key not in self._found:
             inside = np.ones(len(self.pool), np.bool_) if members is None else members
             skipped = np.array(list(self.history.skipped), np.int64)
-            self._found[key] = Difference(self.samples, self.pool, self.history.known, inside, skipped)
+            domains = self.history.domains if self.history.grown else None
+            self._found[key] = Difference(self.samples, self.pool, self.history.known, inside, skipped, domains)
         return self._found[key]
 
     def linearised(self, metric: Metric, tail: float) -> Linearised:
@@ -439,6 +478,24 @@ def _insufficient(metric: Metric, found: Linearised, points: int) -> str:
         f"insufficient: no drawn label among these {found.size:,} points; about {more:,} labels of the pool, "
         f"or {min(LEAST_DRAWN, found.size)} among them, would do"
     )
+
+
+def _unreached_note(found: Linearised) -> str:
+    """Why an interval is wide: points that came later and of which none was drawn and labelled."""
+    return (
+        f"no drawn label among {found.unreached:,} points that were added: they may be anything; about "
+        f"{min(LEAST_DRAWN, found.unreached)} labels among them would do"
+    )
+
+
+def _newest_first(task: Task, history: History) -> tuple[int | None, int]:
+    """(the newest domain, how many draws it lacks of the budget of a wave); (None, no limit) once it has them."""
+    if task.wave_budget is None or not history.grown:
+        return None, history.n_points
+    rows = history.domains[-1]
+    drawn = int(((history.drawn >= rows.start) & (history.drawn < rows.stop)).sum())
+    left = min(task.wave_budget - drawn, int(history.open[rows].sum()))
+    return (len(history.domains) - 1, left) if left > 0 else (None, history.n_points)
 
 
 def _skip_note(metric: Metric, found: Linearised) -> str:

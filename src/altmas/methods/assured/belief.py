@@ -30,9 +30,16 @@ CHUNK = 2**15
 """Points that are answered for together."""
 
 
-def folds_of(n_points: int, seed: int) -> Array:
-    """(N,) the fold of each point, fixed by the seed alone."""
-    return np.asarray(np.random.default_rng([seed, 5]).permutation(n_points) % RECIPE.folds)
+def folds_of(domains: Sequence[slice], seed: int) -> Array:
+    """(N,) the fold of each point, fixed by the seed and its place among those it came with: none moves as pools grow.
+
+    domains  the rows that came together, in order
+    """
+    folds = []
+    for number, rows in enumerate(domains):
+        rng = np.random.default_rng([seed, 5, number] if number else [seed, 5])
+        folds.append(rng.permutation(rows.stop - rows.start) % RECIPE.folds)
+    return np.concatenate(folds)
 
 
 def belief_of(

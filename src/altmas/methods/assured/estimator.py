@@ -8,6 +8,11 @@ and labels of its own sample outside the point's fold, so nothing that a point's
     That = sum_s c_s T_s,   c_s in proportion to gain_s n_s / (N_s (N_s - n_s))                                 (V6)
 with N_s points in the population of the stage, n_s labels in its sample, and the gain expected when it began: one over
 the variance of T_s, as far as it was known before the stage had a label.
+A pool that grew has domains d, points that came together. A stage is about the domains that were there when it began:
+    That = sum_d sum over the stages about d of c_sd T_sd,   c_sd as in (V6) with N_sd and n_sd in place of N_s and n_s
+    n_sd = n_s * (sum of sizes over the population in d) / (sum of sizes over the population)                   (V7)
+and h_sd = 1 where fewer than `FEW` of its labels fall into d. Of a domain that no stage with a label is about nothing
+is known: its unlabelled points may be anything, which is added to the interval on both sides.
 Rows of e add up to 0, so the row sums of That are the known ones. A wrong belief costs width, never validity.
 A metric is Q(B) + <D(B), That - B>, linearised at a table B near That: exact for accuracy and precision.
 Other metrics need the weights W[i, c] that tables are sums of, with the same formula for each point: What and, for the
@@ -36,13 +41,16 @@ from altmas.types import Array
 
 Mask = NDArray[np.bool_]
 
+FEW = 10
+"""Labels of a stage in a domain below which its correction is that of Horvitz and Thompson: exact, without a ratio."""
+
 LABELS_PER_BIN, MOST_BINS = 20, 8
 """Drawn labels for each bin along a score in which the belief is shifted, and the most bins."""
 
 
 @dataclass(frozen=True)
 class StageSample:
-    """One stage with its belief. before (N,) labels told before it began; rows (n,) labelled points of its sample."""
+    """One stage with its belief. before (N,) labels of its points told before it; rows (n,) labels of its sample."""
 
     stage: Stage
     belief: Belief
@@ -56,6 +64,7 @@ class Difference:
 
     samples  stages with at least one label;  known (N,) labels, -1 where there is none
     inside   (N,) mask of the points the estimate is about;  skipped  rows that got no label
+    domains  rows that came together, in order; None for a pool that never grew
     """
 
     samples: Sequence[StageSample]
@@ -63,6 +72,7 @@ class Difference:
     known: Array
     inside: Mask
     skipped: Array
+    domains: Sequence[slice] | None = None
 
     @property
     def predictions(self) -> Array:
@@ -93,10 +103,34 @@ class Difference:
 
     @cached_property
     def parts(self) -> list["_Part"]:
-        """The stages as they are seen from the points inside."""
+        """The stages as they are seen from the points inside, one for each domain."""
+        if self.domains is None or len(self.domains) == 1:
+            return [
+                _Part.of(number, one, share, self.inside, self.known)
+                for number, (one, share) in enumerate(zip(self.samples, self.shares, strict=True))
+            ]
+        return [part for rows in self.domains if self.inside[rows].any() for part in self._parts_in(rows)]
+
+    def _parts_in(self, rows: slice) -> list["_Part"]:
+        """The stages about one domain; the belief of the last stage, uncorrected, where there is none."""
+        inside = np.zeros(len(self.known), np.bool_)
+        inside[rows] = self.inside[rows]
+        about = [(number, one) for number, one in enumerate(self.samples) if one.stage.within[rows].all()]
+        if not about:
+            return [_Part.unseen(len(self.samples) - 1, self.samples[-1], inside, self.known)]
+        shares = shares_in([one for _, one in about], rows)
         return [
-            _Part.of(one, share, self.inside, self.known) for one, share in zip(self.samples, self.shares, strict=True)
+            _Part.of(number, one, share, inside, self.known, few=FEW)
+            for (number, one), share in zip(about, shares.tolist(), strict=True)
         ]
+
+    @cached_property
+    def unreached(self) -> Mask:
+        """(N,) unlabelled points inside that no stage with a label is about."""
+        reached = np.zeros(len(self.known), np.bool_)
+        for one in self.samples:
+            reached |= one.stage.within
+        return self.unlabelled & ~reached
 
     @cached_property
     def belief(self) -> Belief:
@@ -195,7 +229,7 @@ class Difference:
         second, third = np.zeros(len(self.known)), np.zeros(len(self.known))
         for part in self.parts:
             chance = np.maximum(part.stage.chances, 1e-9)
-            odds = np.where(part.stage.population, (1 - chance) / chance, 0.0)
+            odds = np.where(part.stage.population & part.rest, (1 - chance) / chance, 0.0)
             second += part.share**2 * odds
             third += part.share**3 * odds * np.maximum(1 / chance - 2, 0.0)
         left = np.where(self.unlabelled, np.exp(np.minimum(self.exposure, 14.0)), 0.0)
@@ -217,6 +251,7 @@ class Difference:
         terms = [part.share * part.expansion * residuals_of(side.items, part, self.known) for part in self.parts]
         squares = [part.squares(residuals_of(side.items, part, self.known)) for part in self.parts]
         rows = np.concatenate([part.rows for part in self.parts])
+        low, high = self._anything(side.items)
         own = metric.own_points(self.pool)
         members = [np.ones(len(self.known), np.bool_)] if own is None else [own, ~own]
         found = np.concatenate(squares)
@@ -234,10 +269,20 @@ class Difference:
             terms=np.concatenate(terms),
             rows=rows,
             half_point=self._largest_change(side.items) / 2,
-            too_high=metric.excess(self.pool, np.bincount(rows, found, len(self.known))),
+            too_high=metric.excess(self.pool, np.bincount(rows, found, len(self.known))) + low,
+            too_low=high,
+            unreached=int(self.unreached.sum()),
             estimator=self,
             sides=((1.0, self, side.items),),
         )
+
+    def _anything(self, items: ItemInfluence) -> tuple[float, float]:
+        """How much lower and higher the metric could be if unreached points are not as believed."""
+        if not self.unreached.any():
+            return 0.0, 0.0
+        mean, _ = items.moments(self.belief)
+        lowest, highest = items.range()
+        return tuple(float(gain[self.unreached].sum()) for gain in (mean - lowest, highest - mean))  # type: ignore[return-value]
 
     def _largest_change(self, items: ItemInfluence) -> float:
         """How much the label of one unlabelled point can change the metric at most."""
@@ -254,7 +299,7 @@ class Difference:
         lowest, highest = items.range()
 
         def group(members: Mask) -> Group:
-            shown, left = squares[members[rows]], self.unlabelled & members
+            shown, left = squares[members[rows]], self.unlabelled & members & ~self.unreached
             total = float(shown.sum())
             return Group(
                 shown=total,
@@ -287,8 +332,8 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
         parts.append((factor, side.items, members))
         sides.append((factor, estimator, side.items))
         squares = np.zeros(n_points)
-        for stage, part in enumerate(estimator.parts):
-            residuals = residuals_of(side.items, part, known)
+        for part in estimator.parts:
+            stage, residuals = part.number, residuals_of(side.items, part, known)
             terms[stage, part.rows] += factor * part.share * part.expansion * residuals
             moved = factor * part.centred(residuals)
             centred[stage, part.rows] += moved
@@ -296,7 +341,8 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
         excess = side_metric.excess(pool, squares)
         too_high, too_low = (too_high + excess, too_low) if factor > 0 else (too_high, too_low + excess)
     items = SumOfItems(parts)
-    stages = [(stage, part.rows) for stage, part in enumerate(union.parts)]
+    low, high = union._anything(items)
+    stages = [(part.number, part.rows) for part in union.parts]
     rows = np.concatenate([rows for _, rows in stages])
     found = np.concatenate([centred[stage, rows] for stage, rows in stages]) ** 2
     return Linearised(
@@ -313,8 +359,9 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
         terms=np.concatenate([terms[stage, rows] for stage, rows in stages]),
         rows=rows,
         half_point=union._largest_change(items) / 2,
-        too_high=too_high,
-        too_low=too_low,
+        too_high=too_high + low,
+        too_low=too_low + high,
+        unreached=int(union.unreached.sum()),
         estimator=union,
         sides=sides,
     )
@@ -436,8 +483,12 @@ def shifted_odds(chances: Array, bins: Array, totals: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Part:
-    """A stage seen from the points inside: rows (n,) of its sample, expansion (n,), labelled rows, the rest (N,)."""
+    """A stage seen from the points inside: rows (n,) of its sample, expansion (n,), labelled rows, the rest (N,).
 
+    number  the place of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5))
+    """
+
+    number: int
     stage: Stage
     belief: Belief
     share: float
@@ -445,38 +496,63 @@ class _Part:
     labelled: Array
     rest: Mask
     expansion: Array
+    ratio: bool = True
 
     @classmethod
-    def of(cls, sample: StageSample, share: float, inside: Mask, known: Array) -> "_Part":
+    def of(cls, number: int, sample: StageSample, share: float, inside: Mask, known: Array, few: int = 0) -> "_Part":
+        """The stage's part in these points; with fewer labels than `few` its expansion is not scaled."""
         rows = sample.rows[inside[sample.rows]]
         labelled = np.concatenate([np.flatnonzero(sample.before & inside), rows])
         rest = inside.copy()
         rest[labelled] = False
         chance = np.maximum(sample.stage.chances[rows], 1e-12)
         odds = (1 - chance) / chance
+        if len(rows) < few:
+            return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, odds, ratio=False)
         total = float(odds.sum())
         expansion = odds * (rest.sum() / total) if total > 0 else odds * 0.0
-        return cls(sample.stage, sample.belief, share, rows, labelled, rest, expansion)
+        return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, expansion)
+
+    @classmethod
+    def unseen(cls, number: int, sample: StageSample, inside: Mask, known: Array) -> "_Part":
+        """Points that no stage with a label is about, as the belief of this one has them."""
+        labelled, nothing = inside & (known >= 0), np.zeros(0, np.int64)
+        rest = inside & ~labelled
+        return cls(number, sample.stage, sample.belief, 1.0, nothing, np.flatnonzero(labelled), rest, np.zeros(0))
 
     def squares(self, residuals: Array) -> Array:
         """(n,) squared terms whose sum estimates c_s^2 Var T_s: (c_s h (1/p - 1) (e - mean))^2 / (1 - p)."""
-        total = float(self.expansion.sum())
-        if total <= 0:
-            return np.zeros(len(residuals))
-        centre = float((self.expansion * residuals).sum()) / total
-        n, chance = len(residuals), self.stage.chances[self.rows]
-        scale = (self.share * self.expansion) ** 2 / np.maximum(1 - chance, 1e-12) * (n / max(n - 1, 1))
+        centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
+        scale = (self.share * self.expansion) ** 2 / np.maximum(1 - chance, 1e-12) * lost
         return np.asarray(scale * (residuals - centre) ** 2)
 
     def centred(self, residuals: Array) -> Array:
         """(n,) the roots of `squares`, signed."""
-        total = float(self.expansion.sum())
-        if total <= 0:
-            return np.zeros(len(residuals))
-        centre = float((self.expansion * residuals).sum()) / total
-        n, chance = len(residuals), self.stage.chances[self.rows]
-        scale = self.share * self.expansion * np.sqrt(n / max(n - 1, 1) / np.maximum(1 - chance, 1e-12))
+        centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
+        scale = self.share * self.expansion * np.sqrt(lost / np.maximum(1 - chance, 1e-12))
         return np.asarray(scale * (residuals - centre))
+
+    def _centre(self, residuals: Array) -> tuple[float, float]:
+        """The mean that a ratio takes off the residuals, and the factor for the degree of freedom that it costs."""
+        total, n = float(self.expansion.sum()), len(residuals)
+        if not self.ratio or total <= 0:
+            return 0.0, 1.0
+        return float((self.expansion * residuals).sum()) / total, n / max(n - 1, 1)
+
+
+def shares_in(samples: Sequence[StageSample], rows: slice) -> Array:
+    """(S,) c_sd of (V7): the shares of the stages about one domain, which add up to 1."""
+    worth = []
+    for one in samples:
+        here, sizes = one.stage.population[rows], one.stage.sizes
+        size = int(here.sum())
+        if size == 0:  # every label was known when it began: exact
+            worth.append(1e30)
+            continue
+        whole = float(sizes[one.stage.population].sum())
+        n = min(len(one.rows) * float(sizes[rows][here].sum()) / whole, float(size))
+        worth.append(one.stage.gain * n / (size * max(size - n, 1e-9)))
+    return np.asarray(worth) / sum(worth)
 
 
 @dataclass(frozen=True)
@@ -505,6 +581,7 @@ class Linearised:
     half_point  half of what the label of one more point can change
     too_high, too_low  most by which the estimate is off on average, to either side
     estimator  of all points that it is about;  sides  (factor, estimator of its points, influence) of each part
+    unreached  points that no stage with a label is about: they may be anything
     """
 
     metric: Metric
@@ -524,6 +601,7 @@ class Linearised:
     half_point: float = 0.0
     too_high: float = 0.0
     too_low: float = 0.0
+    unreached: int = 0
 
     @cached_property
     def variance(self) -> float:

@@ -5,9 +5,12 @@ a race time r_i = E_i / u_i, E_i ~ Exp(1) from the seed and the number of the st
 order of r. The sample is the longest answered prefix of that order; with tau the race time of the next point,
     p_i = P(r_i < tau) = 1 - exp(-u_i tau)                      exactly, given everything else          (V1)
 so a point that was asked for and not answered lies beyond tau: it is not in the sample and moves nothing.
+A stage is about the domains (points that came together) which were there when it began, or the newest of them alone;
+of points that came later it says nothing.
 Cohen and Kaplan (2007), bottom-k sketches; Duffield, Lund and Thorup (2007), priority sampling.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,14 +35,18 @@ LONGEST = 1e12
 class Stage:
     """One stage of draws, as far as it has been answered.
 
-    population  (N,) points without a label or skip when it began
-    sizes       (N,) u_i;  times (N,) r_i, infinite outside the population
+    within      (N,) points that it is about
+    earlier     (N,) points that had a label or skip when it began
+    population  (N,) the others of those that it is about
+    sizes       (N,) u_i, 0 where there was no point yet;  times (N,) r_i, infinite outside the population
     used        rows of the sample in the order of their times, skipped ones included
     exposure    (N,) u_i tau, 0 outside the population
     gain        how many random labels one of its labels was expected to be worth when it began
     threshold   tau; 0 before anything was answered
     """
 
+    within: Mask
+    earlier: Mask
     population: Mask
     sizes: Array
     times: Array
@@ -73,18 +80,42 @@ class Stage:
         return np.asarray(np.minimum(self.sizes[rows] / np.maximum(left, self.sizes[rows]), 1.0))
 
 
-def begin(sizes: Array, gain: float, history: History, seed: int) -> tuple[Stage, dict[str, Array]]:
-    """(a new stage with nothing asked yet, what its first batch records)."""
-    population = np.ones(history.n_points, np.bool_)
-    population[history.labelled] = False
-    population[list(history.skipped)] = False
+def begin(
+    sizes: Array, gain: float, history: History, seed: int, domain: int | None = None
+) -> tuple[Stage, dict[str, Array]]:
+    """(a new stage with nothing asked yet, what its first batch records); about all points, or about one domain."""
+    free = np.ones(history.n_points, np.bool_)
+    free[history.labelled] = False
+    free[list(history.skipped)] = False
     races = np.array([seed, RACES, len(_starts(history))])
-    record = {"levels": levels_of(sizes), "population": np.packbits(population), "gain": np.array([gain])}
+    record = {"levels": levels_of(sizes), "population": np.packbits(free), "gain": np.array([gain])}
     record["races"] = races
-    sizes = LEVELS[record["levels"]]
+    if domain is not None:
+        record["domain"] = np.array([domain])
+    within = _within(record, history, history.n_points)
+    sizes, population = LEVELS[record["levels"]], free & within
     times = race_times(sizes, population, races)
     nothing = np.zeros(0, np.int64)
-    return Stage(population, sizes, times, nothing, np.zeros(history.n_points), gain), record
+    return Stage(within, ~free, population, sizes, times, nothing, np.zeros(history.n_points), gain), record
+
+
+def _within(record: Mapping[str, Array], history: History, points: int) -> Mask:
+    """(N,) what a stage is about that began when there were so many points."""
+    rows = history.domains[int(record["domain"][0])] if "domain" in record else slice(0, points)
+    return _mask(history.n_points, np.arange(rows.start, min(rows.stop, points)))
+
+
+def domain_of_last(history: History) -> int | None:
+    """The domain that the last stage is about; None for all that there were."""
+    starts = _starts(history)
+    record = history.batches[starts[-1]].record if starts else {}
+    return int(record["domain"][0]) if "domain" in record else None
+
+
+def points_of_last(history: History) -> int:
+    """How many points there were when the last stage began."""
+    starts = _starts(history)
+    return len(history.batches[starts[-1]].record["levels"]) if starts else 0
 
 
 def race_times(sizes: Array, population: Mask, races: Array) -> Array:
@@ -126,21 +157,29 @@ def _replayed(history: History, start: int, end: int) -> Stage:
     their race time lies before the threshold.
     """
     first = history.batches[start]
-    sizes, population = LEVELS[first.record["levels"]], _population(first, history.n_points)
-    times = race_times(sizes, population, first.record["races"])
+    points = len(first.record["levels"])
+    free = _free(first, history.n_points)
+    within = _within(first.record, history, points)
+    population, sizes, times = free & within, np.zeros(history.n_points), np.full(history.n_points, np.inf)
+    sizes[:points] = LEVELS[first.record["levels"]]
+    times[:points] = race_times(sizes[:points], population[:points], first.record["races"])
     asked = np.concatenate([batch.indices for batch in history.batches[start:end]])
     reached = float(times[asked].max()) if len(asked) else 0.0
     drawn = _mask(history.n_points, np.concatenate([batch.indices for batch in history.batches[:end]]))
     answered = history.known >= 0
     if end < len(history.batches):
-        volunteered = population & ~_population(history.batches[end], history.n_points) & ~drawn
+        volunteered = population & ~_free(history.batches[end], history.n_points) & ~drawn
     else:
         volunteered = population & answered & ~drawn
     answered[list(history.skipped)] = True
     beyond = np.where(times <= reached, ~answered, ~volunteered) & population
     threshold = float(times[beyond].min()) if beyond.any() else LONGEST
     used = np.flatnonzero(population & answered & (times < threshold))
+    earlier = ~free
+    earlier[points:] = False
     return Stage(
+        within,
+        earlier,
         population,
         sizes,
         times,
@@ -151,7 +190,8 @@ def _replayed(history: History, start: int, end: int) -> Stage:
     )
 
 
-def _population(batch: Batch, n_points: int) -> Mask:
+def _free(batch: Batch, n_points: int) -> Mask:
+    """(N,) points without a label or skip when a stage began; none of those that came later."""
     return np.unpackbits(batch.record["population"], count=n_points).astype(np.bool_)
 
 
@@ -169,8 +209,10 @@ def _first_edition(history: History, batches: tuple[Batch, ...]) -> Stage:
     while whole < len(batches) and answered[batches[whole].indices].all():
         whole += 1
     drawn = np.concatenate([np.zeros(0, np.int64), *(batch.indices for batch in batches[:whole])])
-    population = np.ones(history.n_points, np.bool_)
-    population[history.volunteered] = False
-    exposure = np.where(population, first_edition_exposure(batches[:whole], history.n_points), 0.0)
+    points = history.points_at(len(batches) - 1)
+    within = _mask(history.n_points, np.arange(points))
+    earlier = _mask(history.n_points, history.volunteered) & within
+    population, exposure = within & ~earlier, np.zeros(history.n_points)
+    exposure[:points] = np.where(population[:points], first_edition_exposure(batches[:whole], points), 0.0)
     never = np.full(history.n_points, np.inf)
-    return Stage(population, exposure, never, drawn, exposure, threshold=1.0, from_first_edition=True)
+    return Stage(within, earlier, population, exposure, never, drawn, exposure, threshold=1.0, from_first_edition=True)

@@ -1,0 +1,205 @@
+"""A pool that grows: further items with what the models say of them, further classes, further slices.
+
+What does not fit is refused before anything is recorded: each item needs what the points of the session have.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from altmas.errors import PoolError
+from altmas.items.lazy import LazyItems
+from altmas.memo import Memo
+from altmas.pool.models import Model
+from altmas.pool.naming import Name, names_of, refuse_unwritable
+from altmas.pool.pool import Pool
+from altmas.suggest import listing
+
+WAVE = "wave"
+"""The slice that says with which extension a point came."""
+
+DERIVED = tuple(name for name, value in vars(Pool).items() if isinstance(value, cached_property))
+"""What a pool computes from its parts and keeps."""
+
+
+def fitting(pool: Pool, more: Pool) -> Pool:
+    """The items in the classes, ids and parts of a pool that they are to be added to; PoolError names what differs."""
+    codes = _codes(pool, more)
+    _refuse_other_parts(pool, more)
+    other = _copied(more)
+    other.models = tuple(_recoded(more.model(model.name), codes, len(pool.classes)) for model in pool.models)
+    other.classes, other.ids = pool.classes, _new_ids(pool, more)
+    other.slices = {name: more.slices[name] for name in pool.slices if name != WAVE}
+    return other
+
+
+def _codes(pool: Pool, more: Pool) -> NDArray[np.int64]:
+    """(C',) codes of the items' classes among those of the pool."""
+    found = [pool.find_class(name) for name in more.classes]
+    strange = [name for name, code in zip(more.classes, found, strict=True) if code is None]
+    if strange:
+        raise PoolError(
+            f"the items have the class {strange[0]!r}, which this session has not (it has {listing(pool.classes)}); "
+            f"add it first with classes=[{strange[0]!r}] (--class {strange[0]}); nothing was recorded"
+        )
+    return np.array(found, np.int64)
+
+
+def _recoded(model: Model, codes: NDArray[np.int64], n_classes: int) -> Model:
+    scores = None
+    if model.scores is not None:
+        scores = np.zeros((len(model.scores), n_classes))
+        scores[:, codes] = model.scores
+    return Model(model.name, codes[model.predictions], scores)
+
+
+def _refuse_other_parts(pool: Pool, more: Pool) -> None:
+    """PoolError on the first part that the points of the session have and the items have not, or the other way."""
+    for what, mine, theirs in [
+        ("model", [one.name for one in pool.models], [one.name for one in more.models]),
+        ("slice", [name for name in pool.slices if name != WAVE], [name for name in more.slices if name != WAVE]),
+    ]:
+        if missing := [name for name in mine if name not in theirs]:
+            raise PoolError(
+                f"the items have no {what} {missing[0]!r}, which the points of this session have; give it for each of "
+                "them; nothing was recorded"
+            )
+        if strange := [name for name in theirs if name not in mine]:
+            known = listing(mine) if mine else "none"
+            raise PoolError(
+                f"the items have the {what} {strange[0]!r}, which this session has not ({what}s: {known}); leave it "
+                "out; nothing was recorded"
+            )
+    for model in pool.models:
+        _refuse_other("scores of " + repr(model.name), model.scores, more.model(model.name).scores)
+    if pool.models and pool.models[0].scores is not None and len(more.classes) != len(pool.classes):
+        raise PoolError(
+            f"the items have scores of {len(more.classes)} classes, this session has {len(pool.classes)} "
+            f"({listing(pool.classes)}); give a column for each; nothing was recorded"
+        )
+    _refuse_other("features", pool.features, more.features)
+    if pool.features is not None and more.features is not None and pool.features.shape[1] != more.features.shape[1]:
+        raise PoolError(
+            f"the items have {more.features.shape[1]} features, the points of this session {pool.features.shape[1]}; "
+            "give the same ones; nothing was recorded"
+        )
+    if pool.items is not None and more.items is None:
+        raise PoolError("the items have nothing to show, the points of this session have; nothing was recorded")
+
+
+def _refuse_other(what: str, mine: object, theirs: object) -> None:
+    if (mine is None) != (theirs is None):
+        own, other = ("have", "have none") if mine is not None else ("have none", "have some")
+        raise PoolError(f"{what}: the points of this session {own}, the items {other}; nothing was recorded")
+
+
+def _new_ids(pool: Pool, more: Pool) -> Sequence[Name]:
+    """The items' ids; where nobody named any they count on. PoolError on one that is there already."""
+    if isinstance(more.ids, range):
+        if not isinstance(pool.ids, range):
+            raise PoolError("the items have no ids, the points of this session have; give them; nothing was recorded")
+        return range(len(pool), len(pool) + len(more))
+    there = set(map(str, pool.ids))
+    twice = next((name for name in more.ids if str(name) in there), None)
+    if twice is not None:
+        raise PoolError(f"id {twice!r} is in this session already; ids must be unique; nothing was recorded")
+    return list(more.ids)
+
+
+# ---------------------------------------------------------------- larger pools
+
+
+def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
+    """The pool with fitting items after its own; `wave` is what they came with, `first` what the first points did."""
+    other = _copied(pool)
+    other._n = len(pool) + len(more)
+    counted = isinstance(pool.ids, range) and isinstance(more.ids, range)
+    other.ids = range(other._n) if counted else [*pool.ids, *more.ids]
+    other.models = tuple(_joined(mine, more.model(mine.name)) for mine in pool.models)
+    if pool.features is not None and more.features is not None:
+        other.features = np.concatenate([pool.features, more.features])
+    before = pool.slices.get(WAVE, np.full(len(pool), first))
+    other.slices = {
+        name: np.concatenate([pool.slices[name], more.slices[name]]) for name in pool.slices if name != WAVE
+    }
+    other.slices[WAVE] = np.concatenate([before, np.full(len(more), wave)])
+    other.items = joined_items(pool.items, more.items)
+    return other
+
+
+def _copied(pool: Pool) -> Pool:
+    """The same pool with nothing kept that was computed from its parts."""
+    other = copy(pool)
+    for derived in DERIVED:
+        other.__dict__.pop(derived, None)
+    other.memo, other.extended = Memo(pool.memo.file), True
+    return other
+
+
+def _joined(mine: Model, more: Model) -> Model:
+    scores = None if mine.scores is None or more.scores is None else np.concatenate([mine.scores, more.scores])
+    return Model(mine.name, np.concatenate([mine.predictions, more.predictions]), scores)
+
+
+def joined_items(mine: Sequence[Any] | None, more: Sequence[Any] | None) -> Sequence[Any] | None:
+    """What a labeller is shown of both: Arrow columns stay such, anything else becomes a list."""
+    if mine is None or more is None:
+        return None
+    if isinstance(mine, LazyItems) and isinstance(more, LazyItems) and _same_columns(mine, more):
+        return LazyItems(mine.columns_and(more))
+    return [*mine, *more]
+
+
+def _same_columns(mine: LazyItems, more: LazyItems) -> bool:
+    if hasattr(mine.columns, "schema") != hasattr(more.columns, "schema"):
+        return False
+    what = "schema" if hasattr(mine.columns, "schema") else "type"
+    return bool(getattr(mine.columns, what) == getattr(more.columns, what))
+
+
+def with_classes(pool: Pool, classes: Sequence[Name]) -> Pool:
+    """The pool with further classes after its own, of which no model has predicted or scored any yet."""
+    names = names_of(list(classes), "classes").tolist()
+    refuse_unwritable([str(name) for name in names], "classes")
+    for name in names:
+        if pool.find_class(name) is not None or names.count(name) > 1:
+            raise PoolError(f"class {name!r} is there already ({listing(pool.classes)}); nothing was recorded")
+    other = _copied(pool)
+    other.classes = (*pool.classes, *names)
+    other.models = tuple(_recoded(one, np.arange(len(pool.classes)), len(other.classes)) for one in pool.models)
+    return other
+
+
+def slice_values(pool: Pool, name: str, values: ArrayLike | Mapping[Any, Any]) -> NDArray[np.str_]:
+    """(N,) the values of a further slice, by row or {id: value}; PoolError if they do not fit."""
+    if name in pool.slices or name == WAVE:
+        raise PoolError(f"slice {name!r} is there already or reserved; give another name; nothing was recorded")
+    if isinstance(values, Mapping):
+        column: list[Any] = [None] * len(pool)
+        for id, value in values.items():
+            column[pool.index(id)] = value
+        values = np.array(column, object)
+    return Pool(None, None, classes=("a", "b"), ids=range(len(pool)), slices={name: values}).slices[name]
+
+
+def with_slices(pool: Pool, slices: Mapping[str, NDArray[np.str_]]) -> Pool:
+    """The pool with further slices, checked before."""
+    for name, column in slices.items():
+        if column.shape != (len(pool),) or column.dtype.kind != "U" or name in pool.slices:
+            raise ValueError(f"slice {name!r} does not fit")
+    other = _copied(pool)
+    other.slices = {**pool.slices, **slices}
+    return other
+
+
+def waves_of(pool: Pool) -> list[str]:
+    """The waves in the order in which their first points stand in the pool."""
+    column = pool.slices.get(WAVE)
+    if column is None:
+        return []
+    seen, places = np.unique(column, return_index=True)
+    return [str(seen[place]) for place in np.argsort(places, kind="stable")]

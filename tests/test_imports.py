@@ -57,6 +57,7 @@ ORDER = (
     "alone",
     "ranking",
     "claims",
+    "monitoring",
     "thresholds",
     "simulate",
     "planning",

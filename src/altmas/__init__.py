@@ -25,6 +25,7 @@ register(
     check="altmas.claims:judge",
     threshold="altmas.thresholds:choose_threshold",
     ranking="altmas.ranking:ranking",
+    monitor="altmas.monitoring:monitor",
     export="altmas.interop:export_items",
     export_labels="altmas.interop:export_labels",
     import_labels="altmas.interop:import_labels",

@@ -36,6 +36,12 @@ def guaranteed_decision(
     return decide(game[0].ratio, game[1], threshold, error=1 - task.confidence, budget=task.budget)
 
 
+def guaranteed_interval(method: Method, task: Task, history: History, metric: Metric) -> tuple[float, float] | None:
+    """(low, high) that hold at every look at the task's confidence; None where no proof is offered."""
+    game = _game(method, task, history, metric)
+    return None if game is None else interval(game[0].ratio, game[1], confidence=task.confidence, budget=task.budget)
+
+
 def with_guarantee(method: Method, task: Task, history: History, estimates: Estimates) -> Estimates:
     """The estimates with intervals that hold at every look, where a proof covers the metric; the others as they are."""
     metrics = {metric.name: metric for metric in task.metrics}

@@ -22,6 +22,7 @@ from altmas.cli import (  # noqa: F401
     sync,
     compare,
     rank,
+    monitor,
     report,
     simulate,
     doctor,

@@ -25,10 +25,10 @@ Results go to stdout, everything else to stderr. Colours follow `NO_COLOR`. Noth
 
 | exit code | meaning |
 |---|---|
-| 0 | done; for `check`: shown |
-| 1 | for `check`: refuted; for `doctor`: something needs attention |
+| 0 | done; for `check`: shown; for `monitor`: no drop is shown |
+| 1 | for `check`: refuted; for `monitor`: a drop is shown; for `doctor`: something needs attention |
 | 2 | bad input or usage: a sentence on stderr, nothing was recorded |
-| 3 | for `check`: undecided |
+| 3 | for `check`: undecided; for `monitor`: cannot tell yet |
 | 70 | a fault of altmas |
 | 130 | interrupted |
 """

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from altmas.claims import Verdict
     from altmas.compare import Comparison
     from altmas.interop import ExportResult, ImportResult
+    from altmas.monitoring import Monitor
     from altmas.ranking import Ranking
     from altmas.report import Report
     from altmas.thresholds import ThresholdChoice
@@ -611,6 +612,14 @@ class Session:
         By default the metric that the session was made to rank by (`rank=`), else its first.
         """
         made: Ranking = above("ranking")(self, metric)
+        return made
+
+    def monitor(self, metric: str | None = None, *, against: str | None = None, tolerance: float = 0.0) -> "Monitor":
+        """A metric in each wave with its change, and whether a drop is shown in the newest, at every look.
+
+        By default the first metric, against the wave before. `tolerance`: how large a drop has to be.
+        """
+        made: Monitor = above("monitor")(self, metric, against=against, tolerance=tolerance)
         return made
 
     def trajectory(self, points: int = 20) -> list[tuple[int, Estimates]]:

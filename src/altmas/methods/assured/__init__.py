@@ -144,7 +144,7 @@ class Assured(Method):
             return None
         sizes, gain = self._sizes(task, history, stages)
         options = {option.name: getattr(self, option.name) for option in fields(self)}
-        fitted = {_train(one).tobytes(): one.belief for one in samples}
+        fitted = {_train(one.stage, one.rows, history).tobytes(): one.belief for one in samples}
         estimator = _Estimators(samples, task, history)(None)
         held = _Held(**options, fitted=fitted, held=estimator.belief, sizes=sizes, gain=gain)
         return Rehearsal(held, estimator.belief, *_right(estimator))
@@ -340,10 +340,9 @@ class Assured(Method):
             exposure = exposure + stage.exposure
             rows = stage.used[history.known[stage.used] >= 0]
             if len(rows):
-                before = (history.known >= 0) & stage.earlier
-                train = np.concatenate([np.flatnonzero(before), rows])
-                belief = self._fit(task, history, train, exposure)
-                found.append(StageSample(stage, belief, before & stage.within, rows))
+                belief = self._fit(task, history, _train(stage, rows, history), exposure)
+                before = (history.known >= 0) & stage.earlier & stage.within
+                found.append(StageSample(stage, belief, before, rows))
         return found
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
@@ -374,13 +373,15 @@ class _Held(Assured):
         assert belief is not None
         return belief
 
-    def _sizes(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
+    def _sizes(
+        self, task: Task, history: History, stages: list[Stage], domain: int | None = None
+    ) -> tuple[Array, float]:
         return self.sizes, self.gain
 
 
-def _train(sample: StageSample) -> Array:
-    """Rows of the labels that the belief of a stage was fitted on."""
-    return np.concatenate([np.flatnonzero(sample.before), sample.rows])
+def _train(stage: Stage, rows: Array, history: History) -> Array:
+    """Rows of the labels that the belief of a stage is fitted on: those told before it, and those of its sample."""
+    return np.concatenate([np.flatnonzero((history.known >= 0) & stage.earlier), rows])
 
 
 def _right(estimator: Difference) -> tuple[float, float]:

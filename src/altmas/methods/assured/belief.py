@@ -30,13 +30,13 @@ CHUNK = 2**15
 """Points that are answered for together."""
 
 
-def folds_of(domains: Sequence[slice], seed: int) -> Array:
+def folds_of(domains: Sequence[slice] | int, seed: int) -> Array:
     """(N,) the fold of each point, fixed by the seed and its place among those it came with: none moves as pools grow.
 
-    domains  the rows that came together, in order
+    domains  the rows that came together, in order; or how many points there are that all did
     """
     folds = []
-    for number, rows in enumerate(domains):
+    for number, rows in enumerate([slice(0, domains)] if isinstance(domains, int) else domains):
         rng = np.random.default_rng([seed, 5, number] if number else [seed, 5])
         folds.append(rng.permutation(rows.stop - rows.start) % RECIPE.folds)
     return np.concatenate(folds)

@@ -61,7 +61,7 @@ def learned(task: "Task", history: History, seen: int) -> Belief:
     key = (task.seed, rows.tobytes(), codes.tobytes())
 
     def fit() -> Belief:
-        folds = folds_of([slice(0, len(task.pool))], task.seed)
+        folds = folds_of(len(task.pool), task.seed)
         return belief_of(task.pool, describe(task.pool), rows, codes, np.ones(len(rows)), folds)
 
     return task.pool.memo.get("learned belief", key, fit, keep=REMEMBERED)

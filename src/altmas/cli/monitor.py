@@ -1,0 +1,66 @@
+"""`altmas monitor`: the level of a metric in each wave, and whether a drop is shown."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from altmas.cli import options as opt
+from altmas.cli import show
+from altmas.cli.app import READ, command, literal
+from altmas.monitoring import Level
+from altmas.outputs import kept_by, write_whole
+
+EXIT_OF = {"no drop": 0, "drop": 1, "cannot tell": 3}
+
+
+@command(
+    "monitor",
+    READ,
+    "altmas monitor xray.altmas",
+    'altmas monitor xray.altmas --metric "recall[pneumonia]" --tolerance 0.02 --figure waves.svg',
+)
+def monitor(
+    session: opt.SessionFile,
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", "-m", metavar="NAME", help=literal("By default the session's first metric.")),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="WAVE", help="The wave to compare with; by default the one before."),
+    ] = None,
+    tolerance: Annotated[float, typer.Option("--tolerance", help="A drop has to be larger than this.")] = 0.0,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", metavar="FILE", help="Write the levels as an .svg.")
+    ] = None,
+    force: opt.Force = False,
+    json: opt.Json = False,
+) -> None:
+    """Whether the newest wave is worse, for pipelines: exit 0 no drop shown, 1 a drop is shown, 3 cannot tell yet.
+
+    A drop is shown by confidence sequences that hold at every look and for all waves together: the chance that any
+    alarm is ever false is 5 % at most (1 - confidence). "Cannot tell yet" means fewer than 20 labels in either wave.
+    """
+    with opt.opened(session) as one, show.working("estimating"):
+        found = one.monitor(metric, against=against, tolerance=tolerance)
+        if figure is not None:
+            write_whole(figure, found.to_svg().encode(), force=force, kept=kept_by(one.pool, one.path))
+    if json:
+        show.as_json(found.to_dict())
+    else:
+        columns = ("wave", "items", "labels", found.metric, "interval", "change", "at every look", "drop")
+        show.table(columns, map(_row, found), right=columns[1:7])
+        show.paragraph(found.summary)
+    raise typer.Exit(EXIT_OF[found.answer])
+
+
+def _row(one: Level) -> tuple[str, ...]:
+    change = "-" if math.isnan(one.change) else f"{one.change:+.3f} [{one.change_low:+.3f}, {one.change_high:+.3f}]"
+    interval = "-" if math.isnan(one.low) else f"[{one.low:.3f}, {one.high:.3f}]"
+    always = f"[{one.always_low:.3f}, {one.always_high:.3f}]"
+    drop = (
+        {"drop": "shown", "no drop": "not shown", "cannot tell": "cannot tell yet"}[one.answer] if one.against else "-"
+    )
+    return one.wave, f"{one.points:,}", str(one.labels), show.number(one.value), interval, change, always, drop

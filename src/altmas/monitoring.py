@@ -1,0 +1,254 @@
+"""Did it get worse? The level of a metric in each wave, its change, and an alarm that holds at every look.
+
+Waves k = 1, 2, ... are the values of the slice "wave", in the order in which they came. Each has a confidence sequence
+at level 1 - a_k that holds at every look (guarantee.py), with
+    a_k = a * F / ((k + F - 1) (k + F)),    F = 12:    the sum over all waves is a                              (V8)
+so with probability 1 - a every wave's level lies in its sequence at all times, however many waves come. A drop is shown
+where the whole sequence of a wave lies below that of the wave it is compared with: with probability 1 - a no such drop
+is ever shown that is none, over all waves and looks together.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from altmas.errors import MetricError, PlanError
+from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.frames import plain
+from altmas.guaranteed import guaranteed_interval
+from altmas.history import History
+from altmas.metrics import Metric, metric_set
+from altmas.metrics.differences import difference
+from altmas.pool import Pool
+from altmas.pool.growth import WAVE
+from altmas.session.snapshot import Snapshot
+from altmas.suggest import listing, near
+from altmas.svg import STYLE, THEME, Interval, intervals
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+Answer = Literal["drop", "no drop", "cannot tell"]
+
+FLAT = 12
+"""Waves over which the error is spread nearly evenly before it falls off."""
+
+
+def error_of_wave(error: float, number: int) -> float:
+    """a_k of (V8), waves counted from 1."""
+    return error * FLAT / ((number + FLAT - 1) * (number + FLAT))
+
+
+@dataclass(frozen=True)
+class Level:
+    """One wave.
+
+    value, low, high               the metric there, with the interval of an estimate
+    change, change_low, change_high  its difference to the wave that it is compared with, likewise
+    always_low, always_high        what it lies between at every look, all waves together
+    answer                         whether a drop against that wave is shown
+    """
+
+    wave: str
+    points: int
+    labels: int
+    value: float
+    low: float
+    high: float
+    change: float
+    change_low: float
+    change_high: float
+    always_low: float
+    always_high: float
+    against: str
+    answer: Answer
+
+
+@dataclass(frozen=True)
+class Monitor(Sequence[Level]):
+    """The waves in order; `answer` is that of the newest.
+
+    proven  whether the alarm has a finite-sample proof; else it rests on intervals that hold for many labels
+    """
+
+    metric: str
+    levels: tuple[Level, ...]
+    confidence: float
+    tolerance: float
+    proven: bool
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.levels[place]
+
+    @property
+    def answer(self) -> Answer:
+        """Whether a drop is shown in the newest wave."""
+        return self.levels[-1].answer
+
+    @property
+    def summary(self) -> str:
+        """What the newest wave says, and what is guaranteed."""
+        last = self.levels[-1]
+        beyond = f" of more than {self.tolerance:g}" if self.tolerance else ""
+        said = {
+            "drop": f"a drop{beyond} against {last.against} is shown",
+            "no drop": f"no drop{beyond} against {last.against} is shown",
+            "cannot tell": f"whether there is a drop against {last.against} cannot be told yet",
+        }[self.answer]
+        if not last.against:
+            said = "there is nothing to compare it with yet"
+        held = f"all such alarms, over all waves and looks, are right with probability {self.confidence:.0%}"
+        held += "" if self.proven else " if labels are many (no finite-sample proof for this metric or method)"
+        return f"{self.metric} in wave {last.wave}: {said}; {held}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON (unknown numbers are None)."""
+        told: dict[str, Any] = plain(asdict(self) | {"answer": self.answer, "summary": self.summary})
+        return told
+
+    def to_svg(self) -> str:
+        """The levels as a figure: intervals of the estimates, one row for each wave."""
+        rows = [
+            Interval(f"{one.wave} ({one.labels} labels)", one.value, *_ends(one), _tone(one))
+            for one in self.levels
+            if not math.isnan(one.value)
+        ]
+        drawn = str(intervals("waves", f"{self.metric} by wave", rows))
+        style = f"<style>{THEME}{STYLE}</style>"
+        return drawn.replace(">", f">{style}", 1)
+
+
+def _tone(one: Level) -> str:
+    return {"drop": "bad", "no drop": "good", "cannot tell": "open"}[one.answer] if one.against else "plain"
+
+
+def _ends(one: Level) -> tuple[float | None, float | None]:
+    return (None, None) if math.isnan(one.low) else (one.low, one.high)
+
+
+def monitor(
+    session: "Session", metric: str | None = None, *, against: str | None = None, tolerance: float = 0.0
+) -> Monitor:
+    """The metric in each wave of a session, by default its first; `against` names the wave to compare with.
+
+    tolerance  a drop has to be larger than this to be shown
+    """
+    now = session.now()
+    pool = now.task.pool
+    waves = waves_in_order(pool, now.history)
+    if len(waves) == 0:
+        raise PlanError(
+            "this session has no waves: add items with session.extend(items, wave=...) (altmas extend --data), or give "
+            "the pool a slice 'wave'"
+        )
+    if against is not None and against not in waves:
+        raise PlanError(f"there is no wave {against!r} (waves: {listing(waves)}){near(against, waves)}")
+    if not (isinstance(tolerance, int | float) and 0 <= tolerance < math.inf):
+        raise PlanError(f"tolerance {tolerance!r} was not understood; expected a number of at least 0")
+    on_waves = [_on_wave(now, metric, wave) for wave in waves]
+    compared = [against if against is not None else waves[place - 1] if place else "" for place in range(len(waves))]
+    levels, proven = _levels(now, on_waves, waves, compared, float(tolerance))
+    base = metric or now.task.metrics[0].name
+    return Monitor(base, tuple(levels), now.task.confidence, float(tolerance), proven)
+
+
+def waves_in_order(pool: Pool, history: History) -> list[str]:
+    """The waves as they came; those of one extension (or of the first pool) by number or name."""
+    column = pool.slices.get(WAVE)
+    if column is None:
+        return []
+    found: list[str] = []
+    for rows in history.domains:
+        here = [str(one) for one in np.unique(column[rows]) if str(one) not in found]
+        found += sorted(here, key=lambda one: (0, float(one), one) if _is_number(one) else (1, 0.0, one))
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _on_wave(now: Snapshot, metric: str | None, wave: str) -> Metric:
+    whole = now.task.metrics[0] if metric is None else metric_set(metric, now.task.pool)[0]
+    found = whole.on_slice(WAVE, wave)
+    if found is None or whole.where is not None:
+        raise MetricError(f"metric {whole.name!r} cannot be monitored: it is not one of the whole pool")
+    return found
+
+
+def _levels(
+    now: Snapshot, metrics: list[Metric], waves: list[str], compared: list[str], tolerance: float
+) -> tuple[list[Level], bool]:
+    of_wave = dict(zip(waves, metrics, strict=True))
+    changes = {
+        wave: difference(of_wave[wave], of_wave[other])
+        for wave, other in zip(waves, compared, strict=True)
+        if other and other != wave
+    }
+    task = replace(now.task, metrics=(*metrics, *changes.values()), targets=(), guarantee=False)
+    estimates = {one.metric: one for one in now.plan.method.estimate(task, now.history)}
+    always, proofs = {}, []
+    for number, (wave, metric) in enumerate(of_wave.items(), start=1):
+        always[wave], proof = _always(now, metric, error_of_wave(1 - now.task.confidence, number))
+        proofs.append(proof)
+    levels = []
+    for wave, other in zip(waves, compared, strict=True):
+        own, change = estimates[of_wave[wave].name], estimates.get(changes[wave].name) if wave in changes else None
+        inside = of_wave[wave].members(now.task.pool)
+        assert inside is not None
+        levels.append(
+            Level(
+                wave,
+                int(inside.sum()),
+                own.labels,
+                *_bounds(own),
+                *_bounds(change),
+                *always[wave],
+                against=other if wave in changes else "",
+                answer=_answer(wave, other, always, estimates, of_wave, tolerance)
+                if wave in changes
+                else "cannot tell",
+            )
+        )
+    return levels, all(proofs)
+
+
+def _bounds(one: Estimate | None) -> tuple[float, float, float]:
+    return (math.nan, math.nan, math.nan) if one is None else (one.value, one.low, one.high)
+
+
+def _always(now: Snapshot, metric: Metric, error: float) -> tuple[tuple[float, float], bool]:
+    """((low, high) at every look with that chance of an error, whether it has a proof)."""
+    task = replace(now.task, metrics=(metric,), targets=(), confidence=1 - error, stopping=True)
+    proven = guaranteed_interval(now.plan.method, task, now.history, metric)
+    if proven is not None:
+        return proven, True
+    (found,) = now.plan.method.estimate(task, now.history)
+    return (metric.bounds if math.isnan(found.low) else (found.low, found.high)), bool(math.isnan(found.value))
+
+
+def _answer(
+    wave: str,
+    other: str,
+    always: dict[str, tuple[float, float]],
+    estimates: dict[str, Estimate],
+    of_wave: dict[str, Metric],
+    tolerance: float,
+) -> Answer:
+    """Whether the wave is shown to be worse than the other by more than the tolerance."""
+    (low, high), (other_low, other_high) = always[wave], always[other]
+    worse = low > other_high + tolerance if of_wave[wave].lower_is_better else high < other_low - tolerance
+    if worse:
+        return "drop"
+    told = [estimates[of_wave[one].name] for one in (wave, other)]
+    enough = all(one.labels >= LEAST_DRAWN or one.low == one.high for one in told)
+    return "no drop" if enough and not any(math.isnan(one.value) for one in told) else "cannot tell"

@@ -1,0 +1,150 @@
+"""Levels, changes and alarms by wave."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas.errors import AltmasError, MetricError, PlanError
+from altmas.guarantee import OPEN, Stage, interval, table_ratio
+from altmas.monitoring import Monitor, error_of_wave, waves_in_order
+from cli_world import run
+from growing_world import label, truth_and_pool
+
+
+def waves(path=None, accuracies=(0.92, 0.9, 0.35), labels=60, n=100, method="assured", **options):
+    truth, pools = truth_and_pool(5, (n,) * len(accuracies), accuracies)
+    session = altmas.Session.create(path, pools[0], method=method, **options)
+    label(session, truth, labels)
+    for number, pool in enumerate(pools[1:], start=1):
+        budget = {"wave_budget": labels} if method == "assured" else {}
+        session.extend(pool, wave=f"w{number}", **({"first_wave": "w0"} if number == 1 else {}), **budget)
+        label(session, truth, labels)
+    return session, truth
+
+
+@pytest.fixture(scope="module")
+def dropped(tmp_path_factory):
+    path = tmp_path_factory.mktemp("waves") / "s.altmas"
+    session, truth = waves(path)
+    session.close()
+    return path, truth
+
+
+def test_the_shares_of_the_waves_add_up_to_the_error():
+    shares = [error_of_wave(0.05, number) for number in range(1, 200_000)]
+    assert sum(shares) == pytest.approx(0.05, rel=1e-3) and shares == sorted(shares, reverse=True)
+
+
+def test_levels_and_changes_are_the_estimates_and_a_drop_is_shown(dropped):
+    path, truth = dropped
+    with altmas.Session.open(path) as session:
+        found = session.monitor()
+        assert [one.wave for one in found] == ["w0", "w1", "w2"] and found.proven
+        assert [one.answer for one in found] == ["cannot tell", "no drop", "drop"] and found.answer == "drop"
+        level = session.estimate(metrics="accuracy@wave=w2")[0]
+        change = session.estimate(metrics="accuracy@wave=w2 - accuracy@wave=w1")[0]
+        assert (found[2].value, found[2].low, found[2].high) == (level.value, level.low, level.high)
+        assert (found[2].change, found[2].change_low) == (change.value, change.low)
+        assert found[2].always_low <= found[2].low and found[2].high <= found[2].always_high
+        right = np.array(session.pool.classes)[session.pool.predictions] == np.array(truth)
+        for place, one in enumerate(found):
+            assert one.always_low <= right[place * 100 : (place + 1) * 100].mean() <= one.always_high
+        assert session.monitor(tolerance=0.6).answer == "no drop"
+        assert session.monitor(against="w0").answer == "drop"
+        assert "a drop against w1 is shown" in found.summary and "95%" in found.summary
+        assert session.monitor("error").answer == "drop"  # lower is better
+
+
+def test_the_sequence_of_a_wave_is_that_of_its_draws_alone():
+    """tradition, waves of one batch each: the interval is the game played on the wave."""
+    session, truth = waves(accuracies=(0.9, 0.6), labels=40, n=80, method="tradition", budget=80)
+    history, pool = session.history, session.pool
+    found = session.monitor()
+    drawn = history.batches[1].indices
+    known = np.where(np.arange(160) < 80, -1, OPEN)
+    for row in history.batches[0].indices:
+        known[row] = history.labels[row]
+    tables = np.eye(3), np.ones((3, 3))
+    ratio = table_ratio(*tables, pool.predictions, pool.slices["wave"] == "w1")
+    belief = np.full((160, 3), 0.1)
+    belief[np.arange(160), pool.predictions] = 0.8
+    known[:80][known[:80] == OPEN] = -1
+    open_ = np.ones(160, bool)
+    open_[history.batches[0].indices] = False
+    labels = np.where(open_, OPEN, known)
+    stage = Stage(
+        ratio.outcomes(labels), np.ones(160), ratio.belief(belief), drawn, ratio.outcomes(history.known)[drawn]
+    )
+    low, high = interval(ratio.ratio, [stage], confidence=1 - error_of_wave(0.05, 2), budget=80)
+    assert (found[1].always_low, found[1].always_high) == pytest.approx((low, high), abs=1e-9)
+
+
+def test_too_few_labels_cannot_tell():
+    session, _truth = waves(accuracies=(0.9, 0.9), labels=12)
+    assert session.monitor().answer == "cannot tell"
+
+
+def test_what_cannot_be_monitored_is_said():
+    truth, pools = truth_and_pool(5, (60,), (0.9,))
+    session = altmas.Session.create(None, pools[0])
+    with pytest.raises(PlanError, match="no waves"):
+        session.monitor()
+    session, _truth = waves(accuracies=(0.9, 0.9), labels=12)
+    for metric, options, kind in [
+        ("accuracy@wave=w1", {}, MetricError),
+        (None, {"against": "w9"}, PlanError),
+        (None, {"tolerance": -1}, PlanError),
+        ("acuracy", {}, AltmasError),
+    ]:
+        with pytest.raises(kind):
+            session.monitor(metric, **options)
+
+
+def test_a_slice_called_wave_is_monitored_from_the_beginning():
+    truth, pools = truth_and_pool(5, (90,), (0.9,), slices={"wave": np.repeat([10, 9, 2], 30)})
+    session = altmas.Session.create(None, pools[0])
+    assert waves_in_order(session.pool, session.history) == ["2", "9", "10"]
+    label(session, truth, 80)
+    assert isinstance(session.monitor(), Monitor) and len(session.monitor()) == 3
+
+
+def test_the_command_has_a_table_json_a_figure_and_exit_codes(dropped, tmp_path):
+    path, _truth = dropped
+    shown = run("monitor", path, "--figure", tmp_path / "waves.svg")
+    assert shown.code == 1 and "w2" in shown.out and "shown" in shown.out
+    assert ElementTree.parse(tmp_path / "waves.svg").getroot().tag.endswith("svg")
+    told = run("monitor", path, "--json", "--tolerance", "0.6")
+    assert told.code == 0 and json.loads(told.out)["answer"] == "no drop"
+    assert len(json.loads(told.out)["levels"]) == 3
+    assert run("monitor", path, "--against", "w9").code == 2
+
+
+def test_a_metric_without_a_proof_says_so(dropped):
+    path, _truth = dropped
+    with altmas.Session.open(path) as session:
+        found = session.monitor("kappa")
+        assert not found.proven and "no finite-sample proof" in found.summary
+
+
+@pytest.mark.slow
+def test_quiet_waves_hardly_ever_raise_an_alarm():
+    alarms = 0
+    for seed in range(60):
+        truth, pools = truth_and_pool(seed, (120,) * 4, (0.85,) * 4)
+        session = altmas.Session.create(None, pools[0], method="tradition", seed=seed)
+        label(session, truth, 30)
+        for number, pool in enumerate(pools[1:], start=1):
+            session.extend(pool, wave=f"w{number}")
+            label(session, truth, 40)
+            alarms += session.monitor().answer == "drop"
+    assert alarms <= 6
+
+
+def test_the_page_about_monitoring_runs_as_written(tmp_path):
+    from test_docs import blocks, run_block
+
+    for kind, text in blocks("monitoring.md"):
+        run_block(kind, text, tmp_path)

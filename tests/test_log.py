@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import altmas
 from altmas.errors import NotASession
 from altmas.history import Batch
-from altmas.pool import Model
+from altmas.pool import Model, Pool
 from altmas.session.arrays import pack
 from altmas.session.log import State, Vote, batch_of, draw_entry, model_entry, plain, text
 from altmas.session.store import Entry, Event
@@ -274,3 +275,19 @@ def test_values_as_json_has_them():
     found = plain(given)
     assert found == {"1": [1.0, None], "b": [True, None, None, 2], "c": 0.5, "d": {"e": "<class 'object'>"}}
     assert plain([np.int64(3), "é"]) == [3, "é"] and text("a\ud800b") == "a?b"
+
+
+def test_votes_are_those_of_the_events_after_every_change():
+    """What is remembered of a point's votes is forgotten when somebody votes again, or takes a vote back."""
+    pool = Pool(None, ["cat", "dog", "cat"], classes=["cat", "dog"], ids=["a", "b", "c"])
+    session = altmas.Session.create(None, pool, method="tradition")
+    for query in session.ask(3):
+        session.tell(query.id, "cat", annotator="ann")
+    assert session.votes("a") == {"ann": "cat"}
+    session.tell("a", "dog", annotator="ann")
+    assert session.votes("a") == {"ann": "dog"}
+    session.tell("a", "cat", annotator="bob")
+    assert session.votes("a") == {"ann": "dog", "bob": "cat"} and session.status().disagreements == 1
+    session.undo(annotator="bob")
+    assert session.votes("a") == {"ann": "dog"} and session.status().disagreements == 0
+    assert session.status().labels == 3

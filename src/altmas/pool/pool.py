@@ -276,6 +276,11 @@ class Pool:
         others = {other: code for code, name in enumerate(self.classes) for other in spellings(name)}
         return others | own
 
+    @cached_property
+    def _code_of_text(self) -> dict[str, int | None]:
+        """What `find_class` gives for the classes' own names."""
+        return {str(name): self._find_class(str(name)) for name in self.classes}
+
     def index(self, id: object) -> int:
         """The row of the point with this id; UnknownPoint if there is none. "17" finds the integer id 17."""
         name = plain(id)
@@ -287,6 +292,11 @@ class Pool:
 
     def find_class(self, label: object) -> int | None:
         """The code of a class name, or None. "3" finds the class 3, and true, 1 or "True" the class True."""
+        if type(label) is str and label in self._code_of_text:  # a log of 20,000 labels asks as often
+            return self._code_of_text[label]
+        return self._find_class(label)
+
+    def _find_class(self, label: object) -> int | None:
         name = as_whole(plain(label))
         if not isinstance(name, str | int):
             return None

@@ -65,6 +65,7 @@ class State:
         self.revisions = self.undone = self.reveals = 0
         self.last_at = self.created_at = ""
         self._of_point: dict[int, list[Event]] = {}
+        self._votes: dict[int, list[Vote]] = {}  # of points since their last event
         self._history: History | None = None
 
     def feed(self, events: Iterable[Event]) -> None:
@@ -97,12 +98,16 @@ class State:
 
     def votes(self, row: int) -> list[Vote]:
         """The standing votes on a point, in the order in which the annotators first voted."""
+        if row in self._votes:
+            return self._votes[row]
         last: dict[str | None, Vote] = {}
         for event in self._of_point.get(row, ()):
             if event.kind in VOTES:
                 code = None if event.label is None else self.pool.code(event.label)
                 reason = str(event.body.get("reason", ""))
                 last[event.annotator] = Vote(event.annotator, event.kind, code, reason, event.seq)
+        if row in self._of_point:
+            self._votes[row] = list(last.values())
         return list(last.values())
 
     def vote_event(self, row: int, annotator: str | None) -> Event | None:
@@ -180,6 +185,7 @@ class State:
         before = self._of_point.setdefault(row, [])
         self.revisions += event.kind in VOTES and any(e.annotator == event.annotator for e in before if e.kind in VOTES)
         before.append(event)
+        self._votes.pop(row, None)
         self.standing[event.seq] = event
         self._settle(row)
 
@@ -189,6 +195,7 @@ class State:
         taken = self.standing.pop(event.refers)
         row = self.pool.index(taken.point)
         self._of_point[row].remove(taken)
+        self._votes.pop(row, None)
         self.undone += 1
         self._settle(row)
 

@@ -77,8 +77,8 @@ def check_turn(state: State, row: int, name: str | None, *, holder: str | None, 
 def class_votes(state: State) -> Iterable[tuple[int, list[Vote]]]:
     """(row, its votes for a class) of every point that at least two annotators labelled."""
     for row in state.voted():
-        votes = [vote for vote in state.votes(row) if vote.code is not None]
-        if len(votes) > 1:
+        votes = state.votes(row)
+        if len(votes) > 1 and len(votes := [vote for vote in votes if vote.code is not None]) > 1:
             yield row, votes
 
 

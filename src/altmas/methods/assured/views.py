@@ -10,6 +10,7 @@ What is learned from features is fitted on at most `FITTED` random points and th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -31,7 +32,7 @@ FITTED = 50_000
 """Coordinates, neighbours, penalties and imitations of a larger pool are fitted on so many random points."""
 CHUNK = 2**15
 """Points that are described together."""
-DIRECTIONS, KERNEL_NUMBERS = 300, 1.6e8
+DIRECTIONS, KERNEL_NUMBERS = 200, 1.6e8
 """Principal directions of the kernel's features that are kept; fewer where they would be more numbers than that."""
 COMPONENTS = 20
 """Leading components of the features that the belief may learn from labels."""
@@ -85,7 +86,7 @@ class Description:
         )
 
 
-EDITION = 2
+EDITION = 3
 """Raised whenever a description comes out differently, so that files of earlier versions are not read."""
 
 
@@ -224,17 +225,26 @@ class FromFeatures:
         fitted, inside = slice(int(first), int(last)), self.rows[first:last] - part.start
         features = np.asarray(self.features[part])
         space = self.place(features)
+        components = space[:, :COMPONENTS] / self.scale
+        own = None if self.imitated is None else self.imitated.view[fitted]
+        if len(inside) == len(space):
+            return Told(components, self.fitted_kernel[fitted], own)
         points = Elsewhere(features, space, self.near.links_of(space))
         kernel = points.links @ self.kernel
-        first, last = np.searchsorted(self.near.anchors, [fitted.start, fitted.stop])
-        kernel[inside[self.near.anchors[first:last] - fitted.start]] = self.kernel[first:last]
-        components = space[:, :COMPONENTS] / self.scale
+        kernel[inside] = self.fitted_kernel[fitted]
         if self.imitated is None:
             return Told(components, kernel, None)
-        own = self.imitated.view[fitted]
-        view = own if len(inside) == len(space) else self.imitated.elsewhere(points)
+        view = self.imitated.elsewhere(points)
         view[inside] = own
         return Told(components, kernel, view)
+
+    @cached_property
+    def fitted_kernel(self) -> Floats:
+        """(n, m) the kernel's features of the fitted points."""
+        found = np.empty((len(self.rows), self.kernel.shape[1]), np.float32)
+        found[self.near.anchors] = self.kernel
+        found[self.near.others] = self.near.links @ self.kernel
+        return found
 
 
 def fitted_rows(n: int) -> NDArray[np.int64]:

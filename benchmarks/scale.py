@@ -1,0 +1,284 @@
+"""Time, memory and file size of a session by the size of its pool: `python -m benchmarks.scale`.
+
+    python -m benchmarks.scale run --n 1000000 --columns 64 --classes 10      # one cell
+    python -m benchmarks.scale run                                            # every missing cell
+    python -m benchmarks.scale long                                           # a session of 20,000 labels, printed
+    python -m benchmarks.scale table                                          # the files in results/, and the page
+
+Pools are made up: C overlapping normal classes, a linear model with noise in its coefficients, features in a .npy file
+that is memory-mapped. Each cell runs in processes of its own, so that its peak memory is its own; times are processor
+seconds. Finished cells are kept, so an interrupted benchmark goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np  # noqa: E402  (thread caps come first)
+
+from altmas.pool import Pool  # noqa: E402
+from altmas.session import Session  # noqa: E402
+from altmas.session.answers import Answer  # noqa: E402
+from altmas.types import Array  # noqa: E402
+from benchmarks.store import RESULTS, RUNS, Row, Runs, read_csv, write_csv  # noqa: E402
+from benchmarks.tables import DOCS, markdown, rewrite_page  # noqa: E402
+
+CELLS = (
+    (10_000, 64, 10, False),
+    (100_000, 64, 10, False),
+    (1_000_000, 64, 10, False),
+    (1_000_000, 64, 100, False),
+    (10_000_000, 64, 10, False),
+    (100_000, 64, 2, False),
+    (100_000, 64, 100, False),
+    (100_000, 16, 10, False),
+    (100_000, 512, 10, False),
+    (100_000, 64, 10, True),
+    (1_000_000, 16, 10, False),
+    (1_000_000, 64, 2, False),
+    (1_000_000, 64, 10, True),
+    (10_000, 512, 100, True),
+    (1_000_000, 512, 10, False),
+)
+"""Points, columns, classes, with scores; the important ones first."""
+LABELS, BATCH = 100, 10
+LONG, LONG_POINTS = 20_000, 100_000
+CELL_RUNS = Runs(RUNS / "scale.jsonl", "points", "columns", "classes", "scores")
+TABLE, PAGE, FIGURE = RESULTS / "scale.csv", DOCS / "scale.md", RESULTS / "scale.png"
+DATA = Path(tempfile.gettempdir()) / "altmas-scale"
+
+
+# ---------------------------------------------------------------- pools
+
+
+def made_up(n: int, columns: int, classes: int) -> Path:
+    """The folder with features, predictions, scores and truth of a made-up pool, written at the first call."""
+    folder = DATA / f"{n}_{columns}_{classes}"
+    if not (folder / "truth.npy").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        rng = np.random.default_rng(0)
+        truth, predictions = rng.integers(0, classes, n), np.empty(n, np.int64)
+        centres = rng.normal(0, 8 / columns**0.5, (classes, columns)).astype(np.float32)
+        model = centres + rng.normal(0, 4 / columns**0.5, centres.shape).astype(np.float32)
+        features = np.lib.format.open_memmap(folder / "features.npy", "w+", np.float32, (n, columns))
+        scores = np.lib.format.open_memmap(folder / "scores.npy", "w+", np.float32, (n, classes))
+        for start in range(0, n, 100_000):
+            part = slice(start, min(start + 100_000, n))
+            x = centres[truth[part]] + 2.5 * rng.standard_normal((part.stop - start, columns), dtype=np.float32)
+            odds = (x @ model.T - 0.5 * (model**2).sum(1)) / 6.25
+            powers = np.exp(odds - odds.max(1, keepdims=True))
+            features[part], scores[part] = x, powers / powers.sum(1, keepdims=True)
+            predictions[part] = powers.argmax(1)
+        np.save(folder / "predictions.npy", predictions)
+        np.save(folder / "truth.npy", truth)
+    return folder
+
+
+def pool_in(folder: Path, scores: bool) -> Pool:
+    """The pool in a folder, features and scores memory-mapped."""
+    given = np.load(folder / "scores.npy", mmap_mode="r") if scores else None
+    classes = range(np.load(folder / "scores.npy", mmap_mode="r").shape[1])
+    features = np.load(folder / "features.npy", mmap_mode="r")
+    return Pool(features, np.load(folder / "predictions.npy"), scores=given, classes=list(classes))
+
+
+# ---------------------------------------------------------------- one cell
+
+
+class Laps:
+    """Processor seconds between calls, and the peak of memory in GB at them."""
+
+    def __init__(self) -> None:
+        self.found: Row = {}
+        self.last = time.process_time()
+
+    def __call__(self, name: str) -> None:
+        now = time.process_time()
+        self.found[name] = round(now - self.last, 3)
+        self.found[f"{name} GB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3)
+        self.last = now
+
+
+def new_session(folder: Path, path: Path, scores: bool) -> Row:
+    """Seconds and memory of a pool, its session, the first ask, 100 labels and an estimate."""
+    lap, truth = Laps(), np.load(folder / "truth.npy", mmap_mode="r")
+    pool = pool_in(folder, scores)
+    lap("pool")
+    session = Session.create(path, pool)
+    lap("create")
+    session.ask(BATCH)
+    lap("first ask")
+    _label(session, truth, LABELS, BATCH)
+    lap("100 labels")
+    session.estimate()
+    lap("estimate")
+    return lap.found
+
+
+def next_call(folder: Path, path: Path, scores: bool) -> Row:
+    """Seconds and memory of a status, an ask and an estimate in another process."""
+    lap = Laps()
+    session = Session.open(path, pool_in(folder, scores))
+    session.status()
+    lap("open, status")
+    session.ask(1)
+    lap("next ask")
+    session.estimate()
+    lap("next estimate")
+    return lap.found
+
+
+def _label(session: Session, truth: Array, labels: int, batch: int) -> None:
+    while len(session.history.labels) < labels:
+        session.answer(Answer(query.id, int(truth[query.index])) for query in session.ask(batch))
+
+
+def measure(n: int, columns: int, classes: int, scores: bool) -> Row:
+    """One cell, each part in a process of its own."""
+    folder = made_up(n, columns, classes)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "scale.altmas"
+        found: Row = {}
+        for part in ("new_session", "next_call"):
+            call = f"from benchmarks import scale; scale.child({part!r}, {str(folder)!r}, {str(path)!r}, {scores})"
+            told = subprocess.run([sys.executable, "-c", call], check=True, capture_output=True, text=True)
+            found |= json.loads(told.stdout.splitlines()[-1])
+        found["session MB"] = round(path.stat().st_size / 1e6, 1)
+        found["description MB"] = round(sum(one.stat().st_size for one in Path(place).glob("*-description")) / 1e6, 1)
+    return {"points": n, "columns": columns, "classes": classes, "scores": scores, **found}
+
+
+def child(part: str, folder: str, path: str, scores: bool) -> None:
+    """Print what one part of a cell found."""
+    parts: dict[str, Callable[[Path, Path, bool], Row]] = {"new_session": new_session, "next_call": next_call}
+    print(json.dumps(parts[part](Path(folder), Path(path), scores)))
+
+
+# ---------------------------------------------------------------- a long session
+
+
+def long_session(labels: int, points: int) -> Row:
+    """Processor seconds of open, status, ask and estimate with so many labels told."""
+    folder = made_up(points, 64, 10)
+    truth, pool = np.load(folder / "truth.npy"), pool_in(folder, False)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "long.altmas"
+        session = Session.create(path, pool)
+        _label(session, truth, labels, BATCH)
+        session.estimate()
+        session.close()
+        lap = Laps()
+        session = Session.open(path, pool)
+        lap("open")
+        session.status()
+        lap("status")
+        session.ask(1)
+        lap("ask")
+        _label(session, truth, labels + 1, 1)
+        session.estimate()
+        _label(session, truth, labels + 2, 1)
+        lap("two labels")
+        session.estimate()
+        lap("estimate")
+    return {name: value for name, value in lap.found.items() if "GB" not in name and name != "two labels"}
+
+
+# ---------------------------------------------------------------- tables
+
+
+def exponent(rows: Sequence[Row], what: str, first: int, last: int) -> float:
+    """The power of N by which `what` grows between two sizes (64 columns, 10 classes, no scores)."""
+    of = {int(row["points"]): float(row[what]) for row in rows if _plain(row)}
+    return float(np.log(of[last] / of[first]) / np.log(last / first))
+
+
+def _plain(row: Row) -> bool:
+    return int(row["columns"]) == 64 and int(row["classes"]) == 10 and str(row["scores"]) == "False"
+
+
+def cells_table(rows: Sequence[Row]) -> str:
+    """The cells as Markdown."""
+    head = ["points", "columns", "classes", "scores", "first ask s", "peak GB", "estimate s", "next status s"]
+    head += ["next estimate s", "session MB", "description MB"]
+    return markdown(
+        head,
+        [
+            [
+                f"{int(row['points']):,}",
+                row["columns"],
+                row["classes"],
+                "yes" if str(row["scores"]) == "True" else "no",
+                f"{sum(float(row[one]) for one in ('pool', 'create', 'first ask')):.1f}",
+                f"{float(row['estimate GB']):.2f}",
+                *(f"{float(row[one]):.2f}" for one in ("estimate", "open, status", "next estimate")),
+                row["session MB"],
+                row["description MB"],
+            ]
+            for row in rows
+        ],
+    )
+
+
+def write_tables() -> None:
+    """benchmarks/results/scale.csv, the figure and the table of the page."""
+    rows = sorted(CELL_RUNS.read(), key=lambda row: (row["scores"], row["columns"], row["classes"], row["points"]))
+    write_csv(TABLE, rows)
+    figure(rows)
+    rewrite_page(PAGE, {"cells": cells_table(read_csv(TABLE))})
+
+
+def figure(rows: Sequence[Row]) -> None:
+    """Seconds of a first ask and peak memory by the number of points."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    plain = sorted((row for row in rows if _plain(row)), key=lambda row: int(row["points"]))
+    drawing, axes = pyplot.subplots(1, 2, figsize=(9, 3.4))
+    points = [int(row["points"]) for row in plain]
+    for axis, what, words in zip(axes, ("first ask", "estimate GB"), ("seconds", "GB"), strict=True):
+        axis.loglog(points, [float(row[what]) for row in plain], "o-")
+        axis.set(xlabel="points", ylabel=words, title="first ask" if what == "first ask" else "peak memory, 100 labels")
+        axis.grid(True, alpha=0.3)
+    drawing.tight_layout()
+    drawing.savefig(FIGURE, dpi=120)
+    pyplot.close(drawing)
+
+
+# ---------------------------------------------------------------- command
+
+
+def main() -> None:
+    """Run what the arguments ask for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["run", "long", "table"])
+    for name in ("n", "columns", "classes"):
+        parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--scores", action="store_true")
+    asked = parser.parse_args()
+    if asked.what == "table":
+        write_tables()
+    elif asked.what == "long":
+        print(json.dumps(long_session(LONG, LONG_POINTS)))
+    else:
+        cells = CELLS if asked.n is None else ((asked.n, asked.columns, asked.classes, asked.scores),)
+        for cell in cells:
+            if cell not in CELL_RUNS.done():
+                CELL_RUNS.add(measure(*cell))
+
+
+if __name__ == "__main__":
+    main()

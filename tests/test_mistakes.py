@@ -38,8 +38,8 @@ MISTAKES = {
     "shown column": ((*INIT, "--show", "txt"), "'txt'", "did you mean 'text'?"),
     "text as feature": (
         (*INIT, "--features", "text"),
-        "column 'text', row 0",
-        "'animal, number 0' is not a number",
+        "column 'text'",
+        "'animal, number 0'",
         "columns of numbers",
     ),
     "feature that is not there": ((*INIT, "--features", "x3"), "'x3'", "'x1', 'x2'"),

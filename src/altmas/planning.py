@@ -66,6 +66,8 @@ class WidthPlan:
     assumption: str
     decisions: tuple[PlannedDecision, ...] = ()
     about: str = "pool"
+    learnable: str = ""
+    """Where nothing can be learned in the imagined worlds: why a method that learns shows no gain; else empty."""
 
     def labels_for(self, metric: str, half_width: float, method: str) -> float:
         """About how many labels a half-width needs, between the budgets looked at; nan if more than the largest."""
@@ -142,7 +144,7 @@ def plan_widths(
         for key, values in settled.items()
         if key[3] == "interval" or (not task.ahead and _has_proof(offered[key[0]], key[1], task))
     )
-    return WidthPlan(tuple(widths), assumption, tuple(decisions), about)
+    return WidthPlan(tuple(widths), assumption, tuple(decisions), about, _unlearnable(pool, accuracy, begun))
 
 
 def _thresholds(given: Mapping[str, float], task: Task) -> list[tuple[Metric, float]]:
@@ -195,6 +197,21 @@ def imagination(pool: Pool, accuracy: float | None, history: History) -> tuple[N
     seen = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     mixed = weight[pool.predictions, None] * chances + ((1 - weight)[:, None] * seen)[pool.predictions]
     return mixed, f"going by {len(history.labels)} known labels, and else assuming that {said}"
+
+
+def _unlearnable(pool: Pool, accuracy: float | None, history: History) -> str:
+    """Why no method can beat a random sample in these worlds; empty where the imagined errors have a pattern."""
+    if (pool.scores is not None and accuracy is None) or history.labels:
+        return ""
+    has = (
+        "Features help only where errors go with them, which nobody can know before the first labels"
+        if pool.features is not None
+        else "Give scores, or features (texts, images and numbers alike), to learn from"
+    )
+    return (
+        "The imagined errors fall on any point alike, so nothing can be learned about where they are, and a method "
+        f"that learns shows no gain over a random sample here. {has}; plan again with the session after 50 labels or so"
+    )
 
 
 def imagined(chances: NDArray[np.float64], history: History, rng: np.random.Generator) -> NDArray[np.int64]:

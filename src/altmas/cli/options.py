@@ -99,7 +99,8 @@ Features = Annotated[
     typer.Option(
         "--features",
         metavar="FILE|COLUMN",
-        help="A .npy file aligned by row, or a column of numbers; repeatable.",
+        help="A .npy file aligned by row, a column of numbers, or one of texts, image paths or categories, from which "
+        "numbers are made; repeatable.",
         rich_help_panel=POOL,
     ),
 ]
@@ -249,6 +250,8 @@ def pool_of(
             classes=classes or None,
             group=group,
         )
+    for how in pool.made_features:
+        hint(f"features: {how}")
     for notice in pool.notices:
         hint(f"note: {notice}")
     return pool

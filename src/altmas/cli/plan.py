@@ -119,6 +119,7 @@ def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
         plain = [vars(one) for one in found.widths]
         reach = [{"metric": a, "half_width": b, "method": c, "labels": d} for a, b, c, d in needs]
         decisions = [vars(one) for one in found.decisions]
+        why = {"learnable": found.learnable} if found.learnable else {}
         show.as_json(
             {
                 "about": found.about,
@@ -126,6 +127,7 @@ def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
                 "widths": plain,
                 "targets": reach,
                 "decisions": decisions,
+                **why,
             }
         )
         return
@@ -144,6 +146,8 @@ def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
         show.say(_decision(decision))
     show.say(about_in_words(found.about))
     show.paragraph(found.assumption[0].upper() + found.assumption[1:] + ".")
+    if found.learnable:
+        show.paragraph(f"{found.learnable}.")
 
 
 def _decision(planned: "PlannedDecision") -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from altmas.errors import PoolError
 from altmas.items.lazy import LazyItems
-from altmas.pool.files import read_columns, refuse_invalid, refuse_unknown, sentence
+from altmas.pool.files import PEEKED, mostly_texts, read_columns, refuse_invalid, refuse_unknown, sentence
 
 Floats = NDArray[np.float32]
 
@@ -93,6 +93,18 @@ class Columns:
     def items(self, names: str | Sequence[str]) -> LazyItems:
         """What a labeller sees: the values of one column, or the rows of several as dicts."""
         return LazyItems(self.table.column(names) if isinstance(names, str) else self.table.select(list(names)))
+
+    def holds_texts(self, name: str) -> bool:
+        """Whether a column holds texts, images or categories, from which features can be made, and no numbers."""
+        column = _storage(self.table.column(name))
+        if _is_number(column.type) or _is_list(column.type):
+            return False
+        return not pa.types.is_string(column.type) or mostly_texts(column[:PEEKED].to_pylist())
+
+    def values(self, name: str) -> list[Any]:
+        """The values of a column."""
+        listed: list[Any] = self.table.column(name).to_pylist()
+        return listed
 
     def matrix(self, names: Sequence[str]) -> Floats:
         """(N, columns) numbers in columns, or (N, length) in one column of equally long lists."""

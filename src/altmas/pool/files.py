@@ -12,7 +12,8 @@ import os
 import re
 import warnings
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,9 @@ EXACT = 2**53
 
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 WHOLE_FLOAT = r"^-?[0-9]{1,15}\.0+$"
+
+PEEKED = 1000
+"""Rows by which columns of numbers are told from columns of texts."""
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Sequence[str] = ()) -> pa.Table:
@@ -91,6 +95,26 @@ def read_evaluation(path: str | os.PathLike[str]) -> pa.Table:
     except Exception as cause:  # the bytes of a damaged file can fail in any way
         raise FileError(f"{place} cannot be read as a log of an evaluation tool: {sentence(cause)}") from cause
     raise FileError(f"{place} is no log of an evaluation tool that is known: expected {ACCEPTED}")
+
+
+def text_columns(path: str | os.PathLike[str], names: Sequence[str]) -> list[str]:
+    """Those of the columns of a CSV file that hold texts: most of their first values are no numbers."""
+    place = existing(path)
+    kind = _kind(place) if names else ""
+    if kind not in (".csv", ".tsv"):
+        return []
+    try:
+        with _csv_text(place) as lines:
+            rows = list(islice(csv.DictReader(lines, delimiter="\t" if kind == ".tsv" else ","), PEEKED))
+    except (UnicodeDecodeError, csv.Error, OSError, pa.ArrowException):
+        return []  # reading it says what is wrong
+    return [name for name in names if mostly_texts([row.get(name) for row in rows])]
+
+
+def mostly_texts(values: Iterable[object]) -> bool:
+    """Whether more than half of these, those that are missing apart, cannot be read as numbers."""
+    known = [str(value) for value in values if value is not None and str(value).strip()]
+    return 2 * sum(not _is_number(value) for value in known) > len(known)
 
 
 def refuse_invalid(table: pa.Table, where: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from altmas.above import above
 from altmas.errors import AltmasError, PoolError, UnknownLabel, UnknownPoint
 from altmas.items.lazy import items_of
 from altmas.memo import Memo
+from altmas.pool.made_features import made_from
 from altmas.pool.models import (
     DEFAULT_MODEL,
     Model,
@@ -55,7 +57,7 @@ MISSING = "(missing)"
 class Pool:
     """Unlabelled points with the predictions of the models under test.
 
-    features     (N, D) array or memmap of numbers, or None for methods that need none
+    features     (N, D) array or memmap of numbers, or None for methods that need none; (N,) texts become TF-IDF and SVD
     predictions  (N,) class names, or codes into `classes` when these are integers and no class name is a number;
                  {name: (N,) class names} of several models; None for a pool without a model
     scores       (N, C) probabilities of the model, columns in the order of `classes`, kept to float32 precision, or
@@ -94,6 +96,7 @@ class Pool:
         self.models: tuple[Model, ...] = tuple(
             self._model(name, names, given_scores.get(name)) for name, names in answers.items()
         )
+        features, self.made_features = _made(features)
         self.features = _features(features, self._n)
         self.ids = _ids(ids, self._n)
         self.slices = _slices(slices or {}, self._n)
@@ -164,6 +167,7 @@ class Pool:
 
     def __repr__(self) -> str:
         shape = "no features" if self.features is None else f"{self.features.shape[1]} features"
+        shape += f" ({'; '.join(self.made_features)})" if self.made_features else ""
         scores = "with scores" if self.scores is not None else "hard labels only"
         if [model.name for model in self.models] != [DEFAULT_MODEL]:
             scores = "; ".join(map(repr, self.models)) or "no model"
@@ -408,6 +412,15 @@ def _given_classes(classes: Iterable[Name]) -> tuple[Name, ...]:
         twice = next(name for name in listed if list(map(str, listed)).count(str(name)) > 1)
         raise PoolError(f"classes holds {twice!r} twice: {listing(listed)}")
     return listed
+
+
+def _made(features: Any) -> tuple[Any, tuple[str, ...]]:
+    """(features, how they were made): texts become numbers; all else stays as it is."""
+    listed = isinstance(features, list | tuple | np.ndarray) and np.size(features) > 0
+    if not listed or not isinstance(features[0], str):
+        return features, ()
+    made, how = made_from(list(features), "features", Path())
+    return made, (how,)
 
 
 def _features(features: ArrayLike | None, n: int) -> NDArray[Any] | None:

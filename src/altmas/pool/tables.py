@@ -17,7 +17,8 @@ from altmas.errors import FileError, PoolError
 from altmas.outputs import writable
 from altmas.pool.columns import Columns
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
-from altmas.pool.files import existing, read_matrix
+from altmas.pool.files import existing, read_matrix, text_columns
+from altmas.pool.made_features import made_from
 from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
 from altmas.pool.pool import Pool
@@ -53,6 +54,7 @@ def pool_from_table(
     prediction        a column; a list of columns makes a model of each, called like it; None for no model
     id                a column
     features, scores  columns of numbers and .npy files aligned by row, one column of equally long lists, or an array;
+                      features also columns of texts, image paths or categories, from which numbers are made;
                       scores of several models as {column of the model: one of these}
     slices            columns that divide the pool
     show              one column (items are its values) or several (items are dicts)
@@ -81,10 +83,15 @@ def pool_from_table(
             "group": group,
         }
         return pool_from_table(moved.table, features=moved.features, scores=scores, **roles)
-    columns = _columns(table, names, [inputs, *outputs.values()], repeated=[*answers.values(), *parts])
+    here = source_of(table) is None
+    is_file = here and isinstance(table, str | os.PathLike)
+    texts = text_columns(table, _named(inputs)) if is_file else []
+    columns = _columns(table, [*names, *texts], [inputs, *outputs.values()], repeated=[*answers.values(), *parts])
+    folder = existing(local(table)).parent if is_file else Path()
+    matrix, made = _made_matrix(columns, inputs, folder) if here else (_matrix(columns, inputs), ())
     try:
         pool = Pool(
-            _matrix(columns, inputs),
+            matrix,
             {name: _classes_in(columns, column) for name, column in answers.items()} or None,
             scores={name: _matrix(columns, one) for name, one in outputs.items()},
             classes=_listed_classes(columns, answers) if classes is None else classes,
@@ -97,6 +104,7 @@ def pool_from_table(
         roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs.get(DEFAULT_MODEL)}
         raise PoolError(_placed(str(cause), columns.where, roles)) from cause
     pool.group_name = pool.group_name if group is None else group
+    pool.made_features = made
     if _can_be_read_again(table) and all(one is None or _stored(one) for one in (inputs, *outputs.values())):
         stored = {name: _stored(one) for name, one in outputs.items()}
         pool.source = {
@@ -188,13 +196,20 @@ def _listed_classes(columns: Columns, answers: Mapping[str, str]) -> Sequence[Na
     return known[0] if known and all(one == known[0] for one in known) else None
 
 
-def pool_from_source(source: Mapping[str, Any]) -> Pool:
+def pool_from_source(source: Mapping[str, Any], made: NDArray[Any] | None = None) -> Pool:
     """The pool that `pool.source` describes, read again from its files; FileError if one is gone.
 
-    `source["folder"]` is where relative image paths among the items start.
+    `source["folder"]` is where relative image paths among the items start. Features that were made from texts or images
+    are not made again: `made` are those of the first time.
     """
     roles = {role: value for role, value in source.items() if role not in ("table", "folder")}
-    return pool_from_table(source["table"], **roles)
+    if made is None:
+        return pool_from_table(source["table"], **roles)
+    pool = pool_from_table(source["table"], **roles | {"features": None})
+    if len(made) != len(pool):
+        raise PoolError(f"{source['table']} has {len(pool):,} rows, the session was made with {len(made):,}")
+    pool.features, pool.source = made, dict(source)
+    return pool
 
 
 def column_of(table: Any, name: str) -> NDArray[Any]:
@@ -257,6 +272,22 @@ def _named(origin: Any) -> tuple[str, ...]:
 
 def _listed(origin: Any) -> bool:
     return isinstance(origin, tuple) and all(isinstance(one, str | Path) for one in origin)
+
+
+def _made_matrix(columns: Columns, origin: Any, folder: Path) -> tuple[Any, tuple[str, ...]]:
+    """(the features, how those of them were made that come from columns of texts, images or categories)."""
+    made = [one for one in _named(origin) if columns.holds_texts(one)]
+    if not made:
+        return _matrix(columns, origin), ()
+    parts, told = [], []
+    for one in origin:
+        if one in made:
+            features, how = made_from(columns.values(one), f"column {one!r}", folder)
+            parts.append(features)
+            told.append(how)
+        else:
+            parts.append(read_matrix(one) if isinstance(one, Path) else columns.matrix([one]))
+    return _side_by_side(parts, origin), tuple(told)
 
 
 def _matrix(columns: Columns, origin: Any) -> Any:

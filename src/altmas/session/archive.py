@@ -39,14 +39,17 @@ def about(pool: Pool, archived: bool, path: Path | None) -> dict[str, Any]:
     """What the first event of a session says about its pool."""
     home = None if path is None else str(path.resolve().parent)
     size = {"points": len(pool), "classes": list(pool.classes)}
-    return size | {"archived": archived, "source": pool.source, "home": home}
+    made = {"made_features": list(pool.made_features)} if pool.made_features else {}
+    return size | made | {"archived": archived, "source": pool.source, "home": home}
 
 
 def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
     """The pool that a session was made with; PoolMismatch if it has to be handed over."""
     if about["archived"]:
         try:
-            return pool_of(store.part)
+            pool = pool_of(store.part)
+            pool.made_features = tuple(map(str, about.get("made_features", ())))
+            return pool
         except SessionError:
             raise
         except Exception as cause:  # bytes that were changed can fail in any way
@@ -54,14 +57,17 @@ def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
                 f"{store.path} is damaged: its pool cannot be read ({cause}); nothing was read"
             ) from cause
     if about["source"] is not None:
-        return _read_again(store.path, about["source"], about["home"])
+        made = _array(store.part("features")) if about.get("made_features") else None
+        pool = _read_again(store.path, about["source"], about["home"], made)
+        pool.made_features = tuple(map(str, about.get("made_features", ())))
+        return pool
     raise PoolMismatch(
         f"{store.path} does not hold its pool of {about['points']:,} points (more than {LIMIT // 2**20} MB); "
         "pass it: Session.open(path, pool=...)"
     )
 
 
-def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) -> Pool:
+def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None, made: NDArray[Any] | None) -> Pool:
     """The pool from its files: where they were, or where they are now if they were moved along with the session."""
     if path is not None and home is not None and not Path(source["table"]).exists():
         here = path.resolve().parent
@@ -70,7 +76,7 @@ def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None) 
     for value in source.values():
         _refuse_devices(path, value)
     try:
-        pool: Pool = above("pool_from_source")(source)
+        pool: Pool = above("pool_from_source")(source, made)
         return pool
     except FileError as cause:
         raise FileError(f"{path} needs the files of its pool: {cause}; or pass pool=... on opening") from cause
@@ -154,6 +160,12 @@ def parts_of(pool: Pool) -> Parts:
     if pool.group is not None:
         yield from _chunks("group", pool.group)
     yield from items
+
+
+def made_parts(pool: Pool) -> Parts:
+    """The features of a pool that is read again from its files, if they were made from texts or images."""
+    if pool.made_features and pool.features is not None:
+        yield from _chunks("features", pool.features)
 
 
 def pool_of(part: ReadPart) -> Pool:

@@ -33,7 +33,7 @@ from altmas.pool.growth import grown, slice_values, with_classes, with_slices
 from altmas.progress import progress_bar
 from altmas.session.answers import Answer, annotator_name, authentication
 from altmas.session.archive import about as about_pool
-from altmas.session.archive import archivable, compare, parts_of, stored_pool
+from altmas.session.archive import archivable, compare, made_parts, parts_of, stored_pool
 from altmas.session.arrays import pack
 from altmas.session.changes import Change, change_entry
 from altmas.session.journal import Journal
@@ -155,7 +155,7 @@ class Session:
         archived = file is not None and (pool.source is None or pool.extended) and archivable(pool)
         origin = about_pool(pool, archived, file)
         first = Entry("created", body={"plan": plan.to_json(), "pool": origin, "versions": _versions()})
-        store = LabelStore.create(file, parts_of(pool) if archived else (), first)
+        store = LabelStore.create(file, parts_of(pool) if archived else made_parts(pool) if file else (), first)
         return cls(store, plan, pool, store.events())
 
     @classmethod

@@ -1,0 +1,131 @@
+"""Features made from texts against none, and against those that come with the pools: label value of `assured`.
+
+python -m benchmarks.made_features run --runs 20     # resumable; goes on where it stopped
+python -m benchmarks.made_features table             # benchmarks/results/made_features.csv, docs/features.md
+
+Hard labels, accuracy alone. The label value is the variance of a random sample of as many labels (known exactly, drawn
+without replacement) over the mean squared error of `assured`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import io
+import math
+import time
+from typing import Final
+
+import numpy as np
+
+from altmas.history import History
+from altmas.methods import Assured
+from altmas.metrics import metric_set
+from altmas.pool import Pool
+from altmas.pool.made_features import text_features
+from altmas.simulate import label_until
+from altmas.task import Task
+from benchmarks.data import NamedPool, data_folder, load
+from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv
+from benchmarks.tables import DOCS, markdown, rewrite_page
+
+POOLS: Final = ("banking77", "20news")
+FEATURES: Final = ("none", "made from texts", "given")
+BUDGETS: Final = (200, 400)
+BATCH: Final = 20
+FILE: Final = RUNS / "made_features.jsonl"
+
+
+def texts_of(name: str) -> list[str]:
+    """The texts of a pool, in the order of its rows."""
+    content = gzip.decompress((data_folder() / name / "text.csv.gz").read_bytes()).decode()
+    return [row["text"] for row in csv.DictReader(io.StringIO(content))]
+
+
+def pool_with(named: NamedPool, features: str) -> Pool:
+    """The pool with hard labels and these features."""
+    given = named.features if features == "given" else None
+    matrix = text_features(texts_of(named.name)) if features == "made from texts" else given
+    return Pool(matrix, named.predictions, classes=named.classes)
+
+
+def one_run(named: NamedPool, pool: Pool, seed: int) -> list[Row]:
+    """The estimates of one run at each budget."""
+    task = Task(pool, metric_set("accuracy", pool), 0.95, seed)
+    method, history, rows = Assured(), History(len(pool)), []
+    started = time.process_time()
+    for labels in BUDGETS:
+        history = label_until(method, task, history, labels, BATCH, named.truth.__getitem__)
+        (found,) = method.estimate(task, history)
+        seconds = time.process_time() - started
+        rows.append({"labels": labels, "value": found.value, "low": found.low, "high": found.high, "seconds": seconds})
+    return rows
+
+
+def run(runs: int) -> None:
+    """Make the runs that are missing, pool by pool, seed by seed."""
+    store = Runs(FILE, "pool", "features", "seed")
+    for name in POOLS:
+        named = load(name)
+        pools = {features: pool_with(named, features) for features in FEATURES}
+        for seed in range(runs):
+            for features, pool in pools.items():
+                if (name, features, seed) not in store.done():
+                    cell = {"pool": name, "features": features, "seed": seed}
+                    cell |= {"truth": named.accuracy, "points": len(pool)}
+                    store.add(cell | {"at": one_run(named, pool, seed)})
+
+
+def table() -> list[Row]:
+    """A row for each pool, kind of features and budget."""
+    runs = Runs(FILE, "pool", "features", "seed").read()
+    rows: list[Row] = []
+    for name in POOLS:
+        for features in FEATURES:
+            cell = [one for one in runs if (one["pool"], one["features"]) == (name, features)]
+            for place, labels in enumerate(BUDGETS):
+                rows += [_row(name, features, labels, cell, place)] if cell else []
+    return rows
+
+
+def _row(name: str, features: str, labels: int, cell: list[Row], place: int) -> Row:
+    truth, points = cell[0]["truth"], cell[0]["points"]
+    at = [one["at"][place] for one in cell]
+    squares = np.array([(one["value"] - truth) ** 2 for one in at])
+    random = truth * (1 - truth) / labels * (points - labels) / (points - 1)
+    return {
+        "pool": name,
+        "features": features,
+        "labels": labels,
+        "runs": len(cell),
+        "rmse": round(math.sqrt(squares.mean()), 5),
+        "label_value": round(random / squares.mean(), 2),
+        "half_width": round(float(np.mean([(one["high"] - one["low"]) / 2 for one in at])), 4),
+        "coverage": round(float(np.mean([one["low"] <= truth <= one["high"] for one in at])), 3),
+        "seconds": round(float(np.mean([one["seconds"] for one in at])), 1),
+    }
+
+
+def write(rows: list[Row]) -> None:
+    """The table as CSV and on its page."""
+    write_csv(RESULTS / "made_features.csv", rows)
+    keys = ("pool", "features", "labels", "runs", "rmse", "label_value", "half_width", "coverage")
+    heads = [key.replace("_", " ") for key in keys]
+    shown = [[row[key] for key in keys] for row in rows]
+    rewrite_page(DOCS / "features.md", {"made-features": markdown(heads, shown)})
+
+
+def main() -> None:
+    """Run, or make the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("--runs", type=int, default=20)
+    given = parser.parse_args()
+    if given.what == "run":
+        run(given.runs)
+    write(table())
+
+
+if __name__ == "__main__":
+    main()

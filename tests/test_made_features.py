@@ -1,0 +1,173 @@
+"""Features made from texts, images and categories: what they are, that they are kept, and that errors are sentences."""
+
+import json
+
+import numpy as np
+import pytest
+
+from altmas import Pool, Session
+from altmas.errors import PoolError
+from altmas.items.images import png
+from altmas.planning import plan_widths
+from altmas.pool.made_features import descriptor, image_features, text_features
+from cli_world import run
+
+WORDS = {"cat": "purr meow whiskers", "dog": "bark fetch bone"}
+
+
+def texts(n=120):
+    rng = np.random.default_rng(0)
+    return [" ".join(rng.permutation(WORDS["cat" if k % 2 else "dog"].split())) + f" number {k % 7}" for k in range(n)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f'{"cat" if k % 3 else "dog"},"{one}",{"AB"[k % 2]},{k}\n' for k, one in enumerate(texts())]
+    path.write_text("said,text,site,x\n" + "".join(rows))
+    return path
+
+
+def test_texts_of_one_kind_are_close_and_rows_have_length_1():
+    made = text_features(texts())
+    assert np.allclose((made**2).sum(1), 1, atol=1e-2)
+    near = made @ made.T
+    same = np.equal.outer(np.arange(120) % 2, np.arange(120) % 2)
+    assert near[same].mean() > near[~same].mean() + 0.3
+    assert (text_features(texts()) == made).all()
+
+
+def test_the_projection_is_that_of_the_plain_formula():
+    """sublinear TF-IDF of words and pairs, SVD, rows scaled: distances as by numpy alone."""
+    found = text_features(texts(40), width=5)
+    tokens = [one.split() for one in texts(40)]
+    grams = [words + [" ".join(pair) for pair in zip(words, words[1:], strict=False)] for words in tokens]
+    known = sorted({gram for row in grams for gram in row if sum(gram in other for other in grams) >= 2})
+    counts = np.array([[row.count(gram) for gram in known] for row in grams], float)
+    idf = np.log((1 + 40) / (1 + (counts > 0).sum(0))) + 1
+    weights = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * idf
+    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    u, s, _ = np.linalg.svd(weights, full_matrices=False)
+    slow = (u * s)[:, :5]
+    slow /= np.linalg.norm(slow, axis=1, keepdims=True)
+    assert np.allclose(found @ found.T, slow @ slow.T, atol=0.02)
+
+
+def test_scripts_without_blanks_are_taken_by_letters():
+    chinese = [
+        "今天天气很好我们去公园" + "好" * (k % 3) if k % 2 else "银行卡丢失请尽快冻结账户" + "快" * (k % 3)
+        for k in range(40)
+    ]
+    made = text_features(chinese)
+    assert made[0] @ made[2] > made[0] @ made[1] + 0.3
+
+
+def test_columns_become_features_by_their_name(table):
+    pool = Pool.from_table(table, prediction="said", features=["text", "x", "site"])
+    assert pool.features.shape[1] == text_features(texts()).shape[1] + 1 + 2
+    assert (pool.features[:, -3] == np.arange(120)).all() and (pool.features[:, -2:].sum(1) == 1).all()
+    assert "TF-IDF and SVD of the texts in column 'text'" in repr(pool) and "2 categories of column 'site'" in repr(
+        pool
+    )
+    assert Pool(texts(), ["cat", "dog"] * 60).made_features[0].startswith("TF-IDF")
+
+
+def test_the_session_keeps_what_was_made_and_does_not_make_it_again(table, tmp_path, monkeypatch):
+    path = tmp_path / "s.altmas"
+    ran = run("init", path, "--data", table, "--prediction", "said", "--show", "text", "--features", "text")
+    assert ran.code == 0 and "features: TF-IDF and SVD of the texts in column 'text'" in ran.err
+    made = text_features(texts())
+
+    def never(*_):
+        raise AssertionError("made again")
+
+    monkeypatch.setattr("altmas.pool.tables.made_from", never)
+    with Session.open(path) as session:
+        assert (session.pool.features == made).all() and session.pool.made_features
+        assert session.pool.items[3] == texts()[3]
+        session.tell({query.id: "cat" for query in session.ask(30)})
+        assert session.estimate()[0].labels == 30
+
+
+def test_a_session_of_texts_in_memory_is_read_again(tmp_path):
+    with Session.create(tmp_path / "s.altmas", Pool(texts(), ["cat", "dog"] * 60)) as session:
+        made = session.pool.features
+    with Session.open(tmp_path / "s.altmas") as session:
+        assert (session.pool.features == made).all() and session.pool.made_features
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([f"w{k}" for k in range(60)], "no words that several texts share"),
+        (["same"] * 60, "holds one value in all rows"),
+        ([""] * 30 + [f"q{k}" for k in range(30)], "no words that several texts share"),
+    ],
+)
+def test_texts_from_which_nothing_can_be_made(values, said):
+    with pytest.raises(PoolError, match=said):
+        Pool(values, ["cat", "dog"] * 30)
+
+
+def test_numbers_with_a_gap_stay_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "said,x\n" + "".join(f"{'ab'[k % 2]},{k if k != 9 else 'n.a.'}\n" for k in range(30))
+    )
+    ran = run("init", tmp_path / "s", "--data", tmp_path / "t.csv", "--prediction", "said", "--features", "x")
+    assert ran.code == 2 and "column 'x', row 9: 'n.a.' is not a number" in ran.err
+
+
+# ---------------------------------------------------------------- images
+
+
+def stripes(k, side=40):
+    image = np.zeros((side, side, 3), np.uint8)
+    image[:: 4 if k % 2 else side, :, 0] = 255
+    image[:, :: side if k % 2 else 4, 1] = 255
+    return image
+
+
+def test_images_that_look_alike_are_close():
+    pool = Pool(None, ["a", "b"] * 10, items=[stripes(k) for k in range(20)])
+    made = image_features(pool.items, "items", None)
+    assert made.shape == (20, 3 * 64 + 128) and np.isfinite(made).all()
+    assert np.linalg.norm(made[0] - made[2]) < np.linalg.norm(made[0] - made[1]) / 10
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 90), (28, 28), (300, 200, 3), (33, 31, 4)])
+def test_every_size_has_the_same_descriptor_length(shape):
+    grey = len(shape) == 2
+    assert descriptor(np.full(shape, 0.5)).shape == ((64 if grey else 192) + 128,)
+
+
+def test_the_means_of_a_descriptor_are_those_of_the_image():
+    image = np.random.default_rng(0).random((64, 64))
+    expected = image.reshape(8, 8, 8, 8).mean((1, 3)).ravel()
+    assert np.allclose(descriptor(image)[:64], expected, atol=1e-5)
+
+
+def test_image_files_become_features(tmp_path):
+    pytest.importorskip("PIL")
+    for k in range(40):
+        image = stripes(k) if k % 5 else stripes(k)[..., 0]  # some are grey
+        (tmp_path / f"{k}.png").write_bytes(png(image))
+    (tmp_path / "t.csv").write_text("said,file\n" + "".join(f"{'ab'[k % 2]},{k}.png\n" for k in range(40)))
+    pool = Pool.from_table(tmp_path / "t.csv", prediction="said", features="file", show="file")
+    assert pool.features.shape == (40, 320) and pool.made_features == ("image descriptors of column 'file'",)
+    (tmp_path / "7.png").write_bytes(b"nothing")
+    with pytest.raises(PoolError, match="row 7: the file is not an image"):
+        Pool.from_table(tmp_path / "t.csv", prediction="said", features="file")
+
+
+# ---------------------------------------------------------------- plans
+
+
+def test_a_plan_says_why_nothing_is_gained_where_nothing_can_be_learned(table, tmp_path):
+    given = ("--data", table, "--prediction", "said", "--budget", 30, "--worlds", 1, "-q")
+    plain = " ".join(run("plan", *given).out.split())
+    assert "shows no gain over a random sample here. Give scores, or features" in plain
+    assert "errors go with them" in json.loads(run("plan", *given, "--features", "text", "--json").out)["learnable"]
+    said = np.where(np.arange(120) % 3, "cat", "dog")
+    scores = np.where(np.arange(120) % 3, 0.3, 0.8)
+    pool = Pool(None, said, classes=["cat", "dog"], scores=np.column_stack([1 - scores, scores]))
+    assert plan_widths(pool, budgets=[30], worlds=1, progress=False).learnable == ""

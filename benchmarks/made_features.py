@@ -39,7 +39,10 @@ FILE: Final = RUNS / "made_features.jsonl"
 
 def texts_of(name: str) -> list[str]:
     """The texts of a pool, in the order of its rows."""
-    content = gzip.decompress((data_folder() / name / "text.csv.gz").read_bytes()).decode()
+    folder = data_folder()
+    if folder is None:
+        raise FileNotFoundError("set ALTMAS_DATA to the folder that holds the pools")
+    content = gzip.decompress((folder / name / "text.csv.gz").read_bytes()).decode()
     return [row["text"] for row in csv.DictReader(io.StringIO(content))]
 
 
@@ -72,7 +75,7 @@ def run(runs: int) -> None:
         for seed in range(runs):
             for features, pool in pools.items():
                 if (name, features, seed) not in store.done():
-                    cell = {"pool": name, "features": features, "seed": seed}
+                    cell: Row = {"pool": name, "features": features, "seed": seed}
                     cell |= {"truth": named.accuracy, "points": len(pool)}
                     store.add(cell | {"at": one_run(named, pool, seed)})
 

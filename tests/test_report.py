@@ -110,7 +110,7 @@ def test_every_chart_is_svg_with_a_title_and_a_description(page, written):
     found = charts(page)
     ids = {attributes.get("id") for _, attributes in page.elements}
     assert {one["id"] for one in found} == {
-        *("chart-estimates", "chart-path-0", "chart-path-1", "chart-slice-0", "chart-choice")
+        *("chart-estimates", "chart-path-0", "chart-path-1", "chart-slice-0", "chart-choice", "chart-differences-0")
     }
     for one in found:
         assert {one["aria-labelledby"], one["aria-describedby"]} <= ids
@@ -214,7 +214,7 @@ def test_people_skips_reveals_and_agreement_are_told(written):
     assert people["seconds_per_label"] == 4.0
     states = {one["title"]: one["state"] for one in report.content["assumptions"]}
     assert states["Labels were given without seeing the prediction"] == "warning"
-    assert states["The labels are right"] == "checked"
+    assert states["The labels are right"] == "warning"  # so few second opinions leave much room, though all agree
 
 
 def test_a_session_without_labels_has_a_report_too(tmp_path):

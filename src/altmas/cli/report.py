@@ -10,7 +10,13 @@ from altmas.cli import show
 from altmas.cli.app import READ, command
 
 
-@command("report", READ, "altmas report xray.altmas -o xray.html", "altmas report xray.altmas --json")
+@command(
+    "report",
+    READ,
+    "altmas report xray.altmas -o xray.html",
+    "altmas report xray.altmas --since may.json -o june.html",
+    "altmas report xray.altmas --json",
+)
 def report(
     session: opt.SessionFile,
     output: Annotated[
@@ -20,8 +26,15 @@ def report(
         ),
     ] = None,
     items: Annotated[
-        bool, typer.Option("--items", help="Put the labelled items themselves into it; by default none is.")
+        bool,
+        typer.Option("--items", help="Put the labelled items into it, errors first; by default none is."),
     ] = False,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            "--since", metavar="FILE", help="The .json of an earlier report: what changed since.", show_default=False
+        ),
+    ] = None,
     json: opt.Json = False,
     force: opt.Force = False,
 ) -> None:
@@ -31,7 +44,7 @@ def report(
     """
     place = opt.output(output or session.with_suffix(".html"))
     with opt.opened(session) as one, show.working("writing the report"):
-        found = one.report(None if json else place, items=items, force=force)
+        found = one.report(None if json else place, items=items, force=force, since=since)
     if json:
         typer.echo(found.to_json(), nl=False)
         return

@@ -11,6 +11,7 @@ from altmas.items.parts import image_of, parts_of
 from altmas.outputs import NOTHING, Kept, is_stream, kept_by, writable, write_whole
 from altmas.report.content import content_of
 from altmas.report.html import fragment, page
+from altmas.report.trend import read_report
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -65,13 +66,22 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def report_of(
-    session: "Session", path: str | os.PathLike[str] | None = None, *, items: bool = False, force: bool = False
+    session: "Session",
+    path: str | os.PathLike[str] | None = None,
+    *,
+    items: bool = False,
+    force: bool = False,
+    since: str | os.PathLike[str] | None = None,
 ) -> Report:
-    """The report of a session, written to `path` if one is given; with items, the labelled points are in it."""
+    """The report of a session, written to `path` if one is given; with items, the labelled points are in it.
+
+    since  the JSON of an earlier report: what changed since then is shown
+    """
+    earlier = None if since is None else read_report(since)
     kept = kept_by(session.pool, session.path)
     for place in [] if path is None else files_of(path):
         writable(place, force=force, kept=kept)  # before the work
-    report = Report(content_of(session, items=items), _pictures(session) if items else {}, kept)
+    report = Report(content_of(session, items=items, since=earlier), _pictures(session) if items else {}, kept)
     if path is not None:
         report.write(path, force=force)
     return report

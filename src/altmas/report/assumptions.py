@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from altmas.estimates import Estimates
 from altmas.history import History
+from altmas.report.sceptic import agreement_interval, error_rate
 from altmas.report.words import number, percent, plural
 from altmas.session.snapshot import Status
 from altmas.weighted import has_probabilities
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from altmas.session import Session
 
 FEW_LABELS = 30
+
+ACCEPTED_ERRORS = 0.05
+"""Share of wrong labels that second opinions must rule out for the labels to be called right."""
 
 
 @dataclass(frozen=True)
@@ -131,12 +135,16 @@ def _labels(session: "Session") -> Assumption:
             "No point was labelled by two people. The section on wrong labels shows what errors would do.",
         )
     kappa = "undefined" if agreement.kappa != agreement.kappa else number(agreement.kappa)
-    state = "checked" if agreement.share >= 0.9 else "warning"
+    low, high = agreement_interval(agreement, session.plan.confidence)
+    classes = len(session.pool.classes)
+    rate, least, most = (error_rate(one, classes) for one in (agreement.share, high, low))
     return Assumption(
         title,
-        state,
+        "checked" if most <= ACCEPTED_ERRORS else "warning",
         f"{plural(agreement.points, 'point was', 'points were')} labelled by two people who did not see each other's "
-        f"answer; they agree on {percent(agreement.share)} (kappa {kappa}).",
+        f"answer; they agree on {percent(agreement.share)} ({percent(low)} to {percent(high)}; kappa {kappa}). If both "
+        f"err alike and independently, {percent(rate)} of the labels are wrong ({percent(least)} to {percent(most)}); "
+        "the section on wrong labels shows what that would do.",
     )
 
 

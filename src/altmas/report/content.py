@@ -16,21 +16,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from altmas.alone import models_alone
+from altmas.errors import AltmasError
 from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates
 from altmas.frames import plain
 from altmas.guaranteed import guaranteed_decision
 from altmas.history import History
 from altmas.items.parts import parts_of
+from altmas.methods import check as check_method
 from altmas.methods import inclusion_of
 from altmas.methods.assured.diagnostics import ALARM
-from altmas.metrics import Metric
+from altmas.metrics import Metric, metric_set
 from altmas.pool import Pool
 from altmas.report.assumptions import assumptions_of
 from altmas.report.classes import MANY, OF_CLASS, classes_of, confusions_of, matrix_of
 from altmas.report.curves import curves_of
 from altmas.report.headline import headline_of
 from altmas.report.models import models_of, ranking_of
+from altmas.report.sceptic import label_errors, sceptic_of
 from altmas.report.sensitivity import sensitivity
+from altmas.report.trend import trend_since
 from altmas.report.words import verdict_of
 from altmas.session.snapshot import Status
 from altmas.task import Task
@@ -49,7 +53,7 @@ PATIENCE = 5.0
 """Seconds after which no more of the past is computed again for the path; what was logged on the way is free."""
 
 
-def content_of(session: "Session", *, items: bool = False) -> Plain:
+def content_of(session: "Session", *, items: bool = False, since: Plain | None = None) -> Plain:
     """Everything the report says about a session as it stands now."""
     estimates = session.estimate()  # first: it is written down, and the hash below should name that too
     history, status = session.history, session.status()
@@ -81,6 +85,7 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
         "choice": _choice(history),
         "people": _people(session, status),
         "sensitivity": _sensitivity(session, matrix),
+        "label_errors": _label_errors(session, matrix),
         "curves": curves_of(session, history),
         "assumptions": assumptions_of(session, history, status, estimates),
         "reproducibility": _reproducibility(session, status),
@@ -88,6 +93,9 @@ def content_of(session: "Session", *, items: bool = False) -> Plain:
     if items:
         content["labelled_items"] = _items(session, history)
     told: Plain = plain(content)
+    told["sceptic"] = plain(sceptic_of(session, history, told, items=items))
+    if since is not None:
+        told["trend"] = trend_since(since, told)
     return told | {"headline": headline_of(told)}
 
 
@@ -216,13 +224,26 @@ def _table(session: "Session", matrix: Plain) -> Any:
 
 def _sensitivity(session: "Session", matrix: Plain) -> list[Plain]:
     table = _table(session, matrix)
+    if table is None or table.sum() <= 0:
+        return []
+    return sensitivity(np.maximum(table, 0.0), _of_whole_table(session))
+
+
+def _of_whole_table(session: "Session") -> tuple[Metric, ...]:
+    """The leading metrics that the estimated table of the first model gives."""
     first = {None, *(model.name for model in session.pool.models[:1])}
-    whole = tuple(
+    return tuple(
         metric
         for metric in leading(session)
         if metric.where is None and metric.model in first and metric.of_table_of_a_model
     )
-    return [] if table is None or table.sum() <= 0 else sensitivity(np.maximum(table, 0.0), whole)
+
+
+def _label_errors(session: "Session", matrix: Plain) -> Plain | None:
+    table = _table(session, matrix)
+    table = None if table is None or table.sum() <= 0 else np.maximum(table, 0.0)
+    agreement, level = session.agreement(), session.plan.confidence
+    return label_errors(agreement, level, table, _of_whole_table(session), len(session.pool.classes))
 
 
 def _slices(session: "Session", history: History) -> list[Plain]:
@@ -248,9 +269,30 @@ def _slices(session: "Session", history: History) -> list[Plain]:
                 "metrics": [metric.name for metric in whole],
                 "rows": rows,
                 "left_out": len(values) - len(kept),
+                "differences": _differences(session, history, name, rows),
             }
         )
     return found
+
+
+def _differences(session: "Session", history: History, name: str, rows: list[Plain]) -> list[Plain]:
+    """The first metric on each value less that on the value with most points, where both have enough labels."""
+    enough = [row for row in rows if row["metrics"] and not row["metrics"][0]["insufficient"]]
+    if len(enough) < 2:
+        return []
+    largest = max(enough, key=lambda row: row["points"])
+    against = largest["metrics"][0]["metric"]
+    others = [row for row in enough if row is not largest]
+    try:
+        metrics = metric_set([f"{row['metrics'][0]['metric']} - {against}" for row in others], session.pool)
+        check_method(session.method, session.pool, metrics)
+    except AltmasError:  # a method that estimates no differences, or a name that can be read in two ways
+        return []
+    found = session.method.estimate(replace(session.task, metrics=metrics, targets=()), history)
+    return [
+        {"value": row["value"], "against": largest["value"], "difference": one.value, "low": one.low, "high": one.high}
+        for row, one in zip(others, found, strict=True)
+    ]
 
 
 def _slice_task(session: "Session", name: str, values: list[str]) -> Task:

@@ -29,6 +29,7 @@ def charts_of(content: Plain) -> dict[str, Markup]:
         found[f"path-{number}"] = over_labels(name, number, content)
     for number, one in enumerate(content["slices"]):
         found[f"slice-{number}"] = over_slices(one, number, content)
+        found[f"differences-{number}"] = slice_differences(one, number)
     for number, one in enumerate(content["curves"]):
         found |= score_charts(one, number)
     if content["ranking"] is not None:
@@ -167,6 +168,19 @@ def over_slices(slice_: Plain, number: int, content: Plain) -> Markup | None:
     ]
     title = f"{name} by {slice_['name']}"
     return intervals(f"chart-slice-{number}", title, drawn, _within([whole])) if drawn else None
+
+
+def slice_differences(slice_: Plain, number: int) -> Markup | None:
+    """How far each value of a slice lies from the one with most points."""
+    rows = [one for one in slice_["differences"] if None not in (one["difference"], one["low"])]
+    drawn = [
+        Interval(one["value"], one["difference"], one["low"], one["high"], limit=0.0, limit_name="no difference")
+        for one in rows
+    ]
+    if not drawn:
+        return None
+    title = f"{slice_['metrics'][0]} by {slice_['name']}: difference to {rows[0]['against']}"
+    return intervals(f"chart-differences-{number}", title, drawn)
 
 
 def choice(found: Plain) -> Markup | None:

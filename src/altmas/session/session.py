@@ -772,13 +772,19 @@ class Session:
     # ------------------------------------------------------------ reports, comparisons, files
 
     def report(
-        self, path: str | os.PathLike[str] | None = None, *, items: bool = False, force: bool = False
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        items: bool = False,
+        force: bool = False,
+        since: str | os.PathLike[str] | None = None,
     ) -> "Report":
         """The report as it stands, written as one HTML file with JSON beside it; no item is in it unless asked for.
 
-        OutputExists if a file is there already, unless force.
+        `since` is the JSON of an earlier report: what changed is shown. OutputExists if a file is there already, unless
+        force.
         """
-        made: Report = above("report")(self, path, items=items, force=force)
+        made: Report = above("report")(self, path, items=items, force=force, since=since)
         return made
 
     def compare(

@@ -1,0 +1,188 @@
+"""What a sceptical reader asks for: weights, looks, multiplicity, plan and outcome, widening, errors of labels."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import beta
+
+from altmas.history import History
+from altmas.methods import inclusion_of
+from altmas.metrics import Metric
+from altmas.report.sensitivity import corrected
+from altmas.session.opinions import Agreement
+from altmas.types import Array
+from altmas.weighted import has_probabilities
+
+if TYPE_CHECKING:
+    from altmas.session import Session
+
+Plain = dict[str, Any]
+
+MOST_LISTED = 10
+WIDENED = 1.05
+"""An interval that is so many times as wide as at the step before is explained."""
+
+
+def sceptic_of(session: "Session", history: History, content: Plain, *, items: bool) -> Plain:
+    """Answers to the questions above, from the content of the report and the log."""
+    weights = weights_of(session, history)
+    looks = [int(one["labels"]) for one in session.logged_estimates()]
+    return {
+        "weights": weights_summary(session, weights, items=items),
+        "looks": looks,
+        "intervals": multiplicity(content),
+        "planned": planned_and_actual(session, content),
+        "widened": widened(session, history, content["path"], weights),
+    }
+
+
+def weights_of(session: "Session", history: History) -> dict[int, float]:
+    """{row: how many points its label stands for} of the drawn labels; {} where draws have no probability."""
+    chances = inclusion_of(session.method, session.pool, history) if has_probabilities(history) else None
+    if chances is None:
+        return {}
+    return {
+        row: 1 / float(chances[row]) for row in history.drawn.tolist() if row in history.labels and chances[row] > 0
+    }
+
+
+def weights_summary(session: "Session", weights: dict[int, float], *, items: bool) -> Plain | None:
+    """The largest weight, how even they are, and the labels that would move accuracy most if they were wrong.
+
+    A label stands for w points: were it wrong, accuracy would move by w / N (by the weights alone). Ids are named only
+    where items are.
+    """
+    if not weights:
+        return None
+    pool, history = session.pool, session.history
+    values = np.array(list(weights.values()))
+    heaviest = sorted(weights, key=lambda row: -weights[row])[:MOST_LISTED]
+    listed = [
+        {
+            "weight": weights[row],
+            "label": str(pool.classes[history.labels[row]]),
+            "right": bool(history.labels[row] == pool.predictions[row]) if pool.models else None,
+            "moves": weights[row] / len(pool),
+            **({"id": str(pool.ids[row])} if items else {}),
+        }
+        for row in heaviest
+    ]
+    return {
+        "largest": float(values.max()),
+        "median": float(np.median(values)),
+        "effective": float(values.sum() ** 2 / np.square(values).sum()),
+        "labels": len(values),
+        "heaviest": listed,
+    }
+
+
+def multiplicity(content: Plain) -> Plain:
+    """How many intervals the report shows, how many of them miss on average, and what holds for all together.
+
+    m intervals of level 1 - a hold together with probability at least 1 - m a (Bonferroni).
+    """
+    level = content["plan"]["confidence"]
+    metrics = sum(one["low"] is not None for one in content["metrics"])
+    cells = [cell for one in content["slices"] for row in one["rows"] for cell in row["metrics"]]
+    slices = sum(cell["low"] is not None for cell in cells)
+    count = metrics + slices
+    return {
+        "metrics": metrics,
+        "slices": slices,
+        "expected_misses": count * (1 - level),
+        "together": max(0.0, 1 - count * (1 - level)),
+    }
+
+
+def planned_and_actual(session: "Session", content: Plain) -> list[Plain]:
+    """For each aim: what was wanted and what was reached; for labels the budget."""
+    rows: list[Plain] = []
+    if session.plan.budget is not None:
+        rows.append({"what": "labels", "planned": str(session.plan.budget), "actual": str(content["labels"])})
+    for one in content["metrics"]:
+        if one["target"] is not None:
+            width = None if one["low"] is None else (one["high"] - one["low"]) / 2
+            actual = "no interval yet" if width is None else f"\u00b1{width:.3g}"
+            rows.append(
+                {"what": f"half-width of {one['metric']}", "planned": f"\u00b1{one['target']:g}", "actual": actual}
+            )
+        if one["threshold"] is not None:
+            rows.append(
+                {
+                    "what": f"{one['metric']} on one side of",
+                    "planned": f"{one['threshold']:g}",
+                    "actual": one["verdict"]["sentence"],
+                }
+            )
+    return rows
+
+
+def widened(session: "Session", history: History, path: list[Plain], weights: dict[int, float]) -> list[str]:
+    """A sentence for each step of the first metric's path at which the interval became wider."""
+    if not path or not session.pool.models:
+        return []
+    steps = [row for row in path if row["metric"] == path[0]["metric"] and row["low"] is not None]
+    rows = list(history.labels)
+    found = []
+    for before, after in zip(steps, steps[1:], strict=False):
+        old, new = ((one["high"] - one["low"]) / 2 for one in (before, after))
+        if new <= WIDENED * old:
+            continue
+        between = rows[before["labels"] : after["labels"]]
+        wrong = [row for row in between if history.labels[row] != session.pool.predictions[row]]
+        heaviest = max((weights.get(row, 1.0) for row in wrong), default=0.0)
+        reason = (
+            f"{len(wrong)} of these {len(between)} labels show an error of the model, the weightiest stands for "
+            f"{heaviest:,.0f} points"
+            if wrong
+            else "the labels are spread more unevenly over the points that they stand for"
+        )
+        found.append(
+            f"From {before['labels']} to {after['labels']} labels {after['metric']} went from \u00b1{old:.3g} to "
+            f"\u00b1{new:.3g}: {reason}."
+        )
+    return found
+
+
+# ---------------------------------------------------------------- label errors
+
+
+def agreement_interval(agreement: Agreement, confidence: float) -> tuple[float, float]:
+    """Exact (Clopper-Pearson) interval of the share of pairs that agree; (nan, nan) without pairs."""
+    if agreement.points == 0:
+        return math.nan, math.nan
+    same, tail = round(agreement.share * agreement.points), (1 - confidence) / 2
+    low = float(beta.ppf(tail, same, agreement.points - same + 1)) if same else 0.0
+    high = float(beta.ppf(1 - tail, same + 1, agreement.points - same)) if same < agreement.points else 1.0
+    return low, high
+
+
+def error_rate(agree: float, n_classes: int) -> float:
+    """How often one label is wrong if two people who err alike and independently agree on this share of points.
+
+    They agree if both are right or both make the same mistake: a = (1 - e)^2 + e^2 / (C - 1), solved for the smaller e.
+    """
+    spread = n_classes / (n_classes - 1)
+    return (1 - math.sqrt(max(0.0, 1 - (1 - agree) * spread))) / spread
+
+
+def label_errors(
+    agreement: Agreement, confidence: float, table: Array | None, metrics: tuple[Metric, ...], n_classes: int
+) -> Plain | None:
+    """The share of wrong labels that second opinions suggest, with its interval, and what each metric would be then."""
+    if agreement.points == 0:
+        return None
+    low, high = agreement_interval(agreement, confidence)
+    rates = [error_rate(one, n_classes) for one in (agreement.share, high, low)]
+    effects = []
+    if table is not None:
+        for metric in metrics:
+            values = [float(metric.of_table(corrected(table, min(rate, 0.45)))) for rate in rates]
+            effects.append({"metric": metric.name, "value": values[0], "from": values[1], "to": values[2]})
+    return {
+        "points": agreement.points,
+        "agreement": {"value": agreement.share, "low": low, "high": high},
+        "rate": {"value": rates[0], "low": rates[1], "high": rates[2]},
+        "effects": effects,
+    }

@@ -9,6 +9,9 @@ from altmas.errors import FileError
 
 Plain = dict[str, Any]
 
+MOST_ROWS = 20
+"""Metrics that are compared; those whose intervals lie apart come first."""
+
 
 def read_report(path: str | os.PathLike[str]) -> Plain:
     """The content of a report's JSON; FileError if the file is none."""
@@ -49,5 +52,7 @@ def trend_since(earlier: Plain, now: Plain) -> Plain:
                 "apart": bool(apart),
             }
         )
+    rows.sort(key=lambda row: not row["apart"])  # stable: what changed first, then in the order of the report
     same = earlier.get("reproducibility", {}).get("fingerprint") == now["reproducibility"]["fingerprint"]
-    return {"since": earlier["written_at"], "labels": earlier["labels"], "same_pool": bool(same), "rows": rows}
+    found = {"since": earlier["written_at"], "labels": earlier["labels"], "same_pool": bool(same)}
+    return found | {"rows": rows[:MOST_ROWS], "left_out": max(0, len(rows) - MOST_ROWS)}

@@ -222,6 +222,29 @@ def test_a_mistake_is_answered_with_what_mends_it(name, world):
     for piece in expected:
         assert piece in said, (piece, said)
     assert not world["new"].exists() and world["session"].read_bytes() == before
+    remedy = said.partition("try: altmas ")[2]
+    assert remedy or "Did you mean" in said or "Possible options" in said, said
+    if "did you mean" in said.partition("try: ")[0]:
+        assert not remedy.endswith("--help"), said
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("prediction column", "--prediction vendor_label"),
+        ("class in a metric", "-m 'recall[cat]'"),
+        ("target in percent", "--target accuracy=0.05"),
+        ("confidence in percent", "--confidence 0.95"),
+        ("data file", "/preds.csv --prediction x"),
+        ("id that is not there", "case-99 cat"),
+        ("claim in percent", "'accuracy > 0.9'"),
+        ("budget 0", "altmas init --help"),
+    ],
+)
+def test_the_command_that_mends_it_is_written_out(name, remedy, world):
+    words, *_ = MISTAKES[name]
+    said = run(*(word.format(**world) for word in words)).err
+    assert remedy in said.partition("try: ")[2].replace("\n", " "), said
 
 
 def test_ratings_with_halves_are_classes_all_the_same(tmp_path):

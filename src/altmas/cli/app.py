@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand
 
 from altmas.cli import show
-from altmas.cli.speech import spoken
+from altmas.cli.speech import mended, spoken
 from altmas.errors import AltmasError, PlanError
 from altmas.version import __version__
 
@@ -42,11 +42,16 @@ trusted: ContextVar[bool] = ContextVar("trusted", default=False)
 """Whether the session file that the command opens may name code to be imported (--trust)."""
 
 
+invoked: ContextVar[tuple[str, list[str]]] = ContextVar("invoked", default=("altmas", []))
+"""The command that runs, and its arguments as they were written."""
+
+
 class OneValueEach(TyperCommand):
     """A command that refuses an option which takes one value and is given twice: neither is silently dropped."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The remaining arguments; a usage error names an option that was repeated."""
+        invoked.set((ctx.command_path, list(args)))
         given, _, order = self.make_parser(ctx).parse_args(args=list(args))
         options: list[Any] = [one for one in order if one.param_type_name == "option"]
         single = [one for one in options if not (one.multiple or getattr(one, "is_flag", False))]
@@ -114,7 +119,8 @@ def sentences() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except AltmasError as error:
-        raise _ended(spoken(str(error))) from None
+        said = spoken(str(error))
+        raise _ended(said, mended(said, *invoked.get())) from None
     except BrokenPipeError:
         # The reader has gone (`altmas ask ... | head`); point stdout elsewhere so that nothing is said at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -125,8 +131,10 @@ def sentences() -> Iterator[None]:
         raise _ended(f"{error.filename}: {error.strerror}") from None
 
 
-def _ended(sentence: str) -> typer.Exit:
+def _ended(sentence: str, remedy: str = "") -> typer.Exit:
     show.error(sentence)
+    if remedy:
+        show.hint(f"try: {remedy}")
     return typer.Exit(2)
 
 

@@ -1,6 +1,9 @@
 """Sentences of the package in the words of the command line: options in place of arguments of Python functions."""
 
 import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
 
 WORDS: tuple[tuple[str, str], ...] = (
     (r"classes=\[\.\.\.\] \(--class, repeated\)", "--class, repeated,"),
@@ -22,7 +25,6 @@ WORDS: tuple[tuple[str, str], ...] = (
     (r"\baccuracy (?=\S+ is out)", "--accuracy "),
     (r"\btarget for (?=')", "--target "),
     (r"\bthreshold for (?='[^']*': (it is|\S+ is no))", "--threshold "),
-    (r"\bmetric (?=')", "--metric "),
     (r"\bmethod (?='[^']*' does not exist)", "--method "),
     (r"\brank=", "--rank "),
     (r"or format=\.\.\.", "or --to FORMAT"),
@@ -37,6 +39,32 @@ WORDS: tuple[tuple[str, str], ...] = (
 """(pattern of a sentence, what the command line says instead), in the order in which they are applied."""
 
 _COMPILED = tuple((re.compile(pattern), said) for pattern, said in WORDS)
+
+
+MEANT = re.compile(r"did you mean (?:'(?P<name>[^']+)'|(?P<number>[-\d.]+\d))")
+GIVEN = re.compile(r"'([^']+)'|(?<![\w.'-])(-?\d+(?:\.\d+)?)(?![\w.'])")
+
+
+def mended(sentence: str, command: str, arguments: Sequence[str]) -> str:
+    """The command as it was probably meant, where the sentence names what was; else how to see what is accepted."""
+    meant = MEANT.search(sentence)
+    if meant is not None:
+        right = meant["name"] or meant["number"]
+        before = sentence[: meant.start()]
+        wrong = [Path(word).name for word in before.split() if "/" in word]  # tried last: a file that is not there
+        wrong += [name or number for name, number in GIVEN.findall(before)]
+        for word in reversed(wrong):
+            for place, argument in enumerate(arguments):
+                mend = _mended(argument, word, right)
+                if mend is not None:
+                    return shlex.join([*command.split(), *arguments[:place], mend, *arguments[place + 1 :]])
+    return f"{command} --help"
+
+
+def _mended(argument: str, word: str, right: str) -> str | None:
+    """The argument with the right word in place of the wrong one; None if it holds no such word."""
+    changed = re.sub(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", lambda _: right, argument, count=1)
+    return changed if changed != argument else None
 
 
 def spoken(sentence: str) -> str:

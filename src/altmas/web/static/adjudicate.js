@@ -33,9 +33,11 @@ async function draw() {
   if (!item) return;
   const why = item.why === "differ" ? "the annotators differ" : "nobody was sure";
   byId("editing").textContent = `${state.at + 1} of ${state.items.length}: ${why} · ${item.id}`;
-  drawVotes(item);
+  byId("votes").replaceChildren();
+  byId("voted").replaceChildren();
   await show(byId("item"), item);
-  state.busy = false;
+  state.busy = false; // a key pressed before the item could be seen would settle it unseen
+  drawVotes(item);
   say(`${why}. ${item.votes.map((vote) => vote.said).join(", ")}`);
 }
 

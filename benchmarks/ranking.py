@@ -12,7 +12,8 @@ duplicates among the models left out. Ways to choose after n labels:
     disagreement    labels in proportion to how much the models disagree; most right answers among them
     model-selector  the rule of Model Selector (Okanovic et al., AISTATS 2025): P(model is best) in proportion to
                     ((1 - e) / e)^(right answers); the next label is that with the least expected entropy of it, mean
-                    over the classes; e as published for the pool where it is; most right answers among the labels
+                    over the classes, points on which all models agree left out; e as published for the pool where
+                    it is; most right answers among the labels
     assured         altmas with rank="accuracy"; the model that the ranking calls best
 
 Regret is the accuracy of the truly best model minus that of the chosen one.
@@ -118,12 +119,12 @@ def disagreement_order(models: Models, rng: np.random.Generator) -> Ints:
 
 
 def model_selector_order(models: Models, rng: np.random.Generator) -> Ints:
-    """Points in the order in which Model Selector asks for them."""
+    """Points in the order in which Model Selector asks for them: those on which all models agree come last."""
     odds = (1 - EPSILON[models.name]) / EPSILON[models.name]
     n, k = models.answers.shape
     says = np.stack([models.answers == c for c in range(models.n_classes)], axis=1).reshape(-1, k).astype(np.float32)
-    right, left, order = np.zeros(k), np.ones(n, np.bool_), []
-    for _ in range(max(LABELS)):
+    right, left, order = np.zeros(k), (models.answers != models.answers[:, :1]).any(1), []
+    for _ in range(min(max(LABELS), int(left.sum()))):
         logs = right * np.log(odds)
         p = np.exp(logs - logs.max())
         p /= p.sum()
@@ -134,7 +135,8 @@ def model_selector_order(models: Models, rng: np.random.Generator) -> Ints:
         order.append(row)
         left[row] = False
         right += models.answers[row] == models.truth[row]
-    return np.array(order, np.int64)
+    rest = rng.permutation(np.setdiff1d(np.arange(n), order))[: max(LABELS) - len(order)]
+    return np.concatenate([order, rest]).astype(np.int64)
 
 
 def expected_entropy(p: NDArray[Any], odds: float, says: NDArray[Any], n_classes: int) -> NDArray[Any]:
@@ -260,6 +262,14 @@ def summary() -> list[dict[str, Any]]:
                     }
                 )
     return rows
+
+
+def with_earlier(rows: list[dict[str, Any]], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """These rows, and those of the table for pools and ways whose runs are not at hand."""
+    new = {(row["pool"], row["way"]) for row in rows}
+    together = [*rows, *(row for row in earlier if (row["pool"], row["way"]) not in new)]
+    ways = (*CHOOSERS, "tiers")
+    return sorted(together, key=lambda row: (ways.index(row["way"]), POOLS.index(row["pool"]), row["labels"]))
 
 
 def labels_to_match(rows: list[dict[str, Any]], name: str, way: str) -> str:
@@ -392,8 +402,8 @@ def main() -> None:
     elif given.part == "belief":
         run_belief(given.runs, tuple(given.pool or POOLS))
     else:
-        write_csv(TABLE, summary())
-        write_csv(BELIEF, belief_rows())
+        write_csv(TABLE, with_earlier(summary(), read_numbers(TABLE)))
+        write_csv(BELIEF, belief_rows() or read_numbers(BELIEF))
         page()
 
 

@@ -291,6 +291,19 @@ def test_estimates_are_right_on_average_and_intervals_hold():
     _check(rows, least=0.85)
 
 
+def test_a_comparison_weights_labels_by_wave_and_waits_for_each():
+    """Labels of a wave with few draws stand for more points; without any there is no interval."""
+    session, truth, more = begun(method="tradition", waiting=0)
+    session.extend(more, wave="w1")
+    names = [NAMES[(code + (row % 7 == 0)) % 3] for row, code in enumerate(session.pool.predictions)]
+    assert np.isnan(session.compare(names)[0].low)
+    label(session, truth, 30)
+    inclusion = session.method.inclusion(session.pool, session.history)
+    known = session.history.known >= 0
+    assert inclusion[0] == known[:60].mean() and inclusion[-1] == known[60:].mean()
+    assert (known / inclusion).sum() == pytest.approx(110)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"wave_budget": 40}])
 def test_extended_sessions_are_as_good_as_those_created_with_all_items(options):

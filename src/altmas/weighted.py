@@ -57,8 +57,13 @@ def effective_sample_size(weights: Array) -> float:
 
 
 def has_probabilities(history: History) -> bool:
-    """Whether every draw carries a probability, or everything is labelled so that none is needed."""
-    return all(batch.probabilities is not None for batch in history.batches) or len(history.labels) == history.n_points
+    """Whether every draw carries a probability and every wave has a drawn label, or everything is labelled."""
+    if len(history.labels) == history.n_points:
+        return True
+    told = np.isin(history.drawn, history.labelled)
+    rows = history.drawn[told]
+    waves = [((rows >= part.start) & (rows < part.stop)).any() for part in history.domains]
+    return all(batch.probabilities is not None for batch in history.batches) and (not history.grown or all(waves))
 
 
 def sample_of(pool: Pool, history: History, inclusion: Array | None = None) -> Sample:

@@ -15,8 +15,10 @@ from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.methods.random_items import effect_of_groups, estimate_of_items, without_groups
 from altmas.methods.random_sample import Ahead, RandomSample, interval_of_sample
 from altmas.metrics import Metric, table_of
+from altmas.pool import Pool
 from altmas.superpopulation import LEAST_GROUPS
 from altmas.task import Task
+from altmas.types import Array
 
 PROPOSE = "tradition: draws"
 CLASS_STRENGTH = 4.0
@@ -47,6 +49,18 @@ class Tradition(Method):
 
     def estimate(self, task: Task, history: History) -> Estimates:
         return Estimates(tuple(self._one(task, history, metric) for metric in task.metrics), self.name)
+
+    def inclusion(self, pool: Pool, history: History) -> Array | None:
+        """None where single draws tell it; in a pool that grew, the share of each wave's points that have a label."""
+        if not history.grown:
+            return None
+        found, volunteered = np.ones(history.n_points), np.zeros(history.n_points, np.bool_)
+        volunteered[history.volunteered] = True
+        for rows in history.domains:
+            rest = ~volunteered[rows]
+            drawn = int((rest & (history.known[rows] >= 0)).sum())
+            found[rows] = max(drawn / max(int(rest.sum()), 1), 1e-12)
+        return found
 
     def sequences(self, task: Task, history: History) -> list[SequenceOfDraws]:
         """The answered draws in their order, a new sequence where labels were volunteered in between."""

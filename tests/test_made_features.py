@@ -3,6 +3,8 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from altmas import Pool, Session
@@ -70,6 +72,14 @@ def test_columns_become_features_by_their_name(table):
         pool
     )
     assert Pool(texts(), ["cat", "dog"] * 60).made_features[0].startswith("TF-IDF")
+
+
+def test_texts_in_a_parquet_file_become_features(tmp_path):
+    rows = {"said": ["cat", "dog"] * 60, "text": texts(), "x": range(120)}
+    pq.write_table(pa.table(rows), tmp_path / "t.parquet")
+    pool = Pool.from_table(tmp_path / "t.parquet", prediction="said", features=["text", "x"])
+    assert (pool.features[:, :-1] == text_features(texts())).all() and pool.made_features
+    assert Pool.from_table(tmp_path / "t.parquet", prediction="said", features="x").features.shape == (120, 1)
 
 
 def test_the_session_keeps_what_was_made_and_does_not_make_it_again(table, tmp_path, monkeypatch):

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
 from altmas.errors import FileError, PoolError
@@ -83,10 +85,11 @@ def pool_from_table(
             "group": group,
         }
         return pool_from_table(moved.table, features=moved.features, scores=scores, **roles)
-    here = source_of(table) is None
+    here = source_of(table) is None or _made_of_parquet(table, inputs)
     is_file = here and isinstance(table, str | os.PathLike)
     texts = text_columns(table, _named(inputs)) if is_file else []
-    columns = _columns(table, [*names, *texts], [inputs, *outputs.values()], repeated=[*answers.values(), *parts])
+    origins = [inputs, *outputs.values()]
+    columns = _columns(table, [*names, *texts], origins, repeated=[*answers.values(), *parts], in_memory=here)
     folder = existing(local(table)).parent if is_file else Path()
     matrix, made = _made_matrix(columns, inputs, folder) if here else (_matrix(columns, inputs), ())
     try:
@@ -121,9 +124,23 @@ def pool_from_table(
     return pool
 
 
-def _columns(table: Any, names: Sequence[str], origins: Sequence[Any], repeated: Sequence[str] = ()) -> Columns:
+def _made_of_parquet(table: Any, inputs: Any) -> bool:
+    """Whether features are to be made of a column of a Parquet file here, which is then read into memory."""
+    if not (isinstance(table, str | os.PathLike) and _named(inputs)) or is_address(os.fspath(table)):
+        return False
+    try:
+        schema = pq.read_schema(local(table))
+    except (OSError, pa.ArrowException):
+        return False  # a folder, or a file that reading says more about
+    kinds = [schema.field(name).type for name in _named(inputs) if name in schema.names]
+    return any(pa.types.is_string(one) or pa.types.is_large_string(one) or pa.types.is_binary(one) for one in kinds)
+
+
+def _columns(
+    table: Any, names: Sequence[str], origins: Sequence[Any], repeated: Sequence[str] = (), *, in_memory: bool = False
+) -> Columns:
     """The columns that are needed; of tables that live elsewhere in batches, numbers apart from names."""
-    source = source_of(table)
+    source = None if in_memory else source_of(table)
     if source is None:
         return Columns(table, names, [name for origin in origins for name in _named(origin)])
     for name in (*names, *(name for origin in origins for name in _named(origin))):

@@ -77,12 +77,15 @@ SMALL = ("banking77", "tweet-emotion-llm")
 
 OF_RANKING = ("ranking_pilot", "ranking_uniform")
 """Constants of draws that rank models: `benchmarks.ranking` is about these."""
+OF_GRADES = ("value_penalty", "value_each_penalty")
+"""Constants of the belief about classes that are numbers, which these pools do not have: see `benchmarks.judges`."""
+ELSEWHERE = (*OF_RANKING, *OF_GRADES)
 
 
 def variants() -> Iterator[dict[str, Any]]:
     """The recipe as it is, then every constant changed alone."""
     yield {}
-    for field in (field for field in fields(Recipe) if field.name not in OF_RANKING):
+    for field in (field for field in fields(Recipe) if field.name not in ELSEWHERE):
         value = getattr(RECIPE, field.name)
         for other in OTHER.get(field.name, (type(value)(value / 2), value * 2)):
             yield {field.name: other}

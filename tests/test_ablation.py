@@ -8,7 +8,7 @@ from altmas.methods.assured.recipe import RECIPE, Recipe, varied
 from benchmarks import ablation
 from benchmarks.store import read_csv
 
-CONSTANTS = [field.name for field in fields(Recipe) if field.name not in ablation.OF_RANKING]
+CONSTANTS = [field.name for field in fields(Recipe) if field.name not in ablation.ELSEWHERE]
 
 
 def test_every_constant_is_changed_twice_and_alone():

@@ -20,6 +20,17 @@ CHUNK = 2_000_000
 """Numbers of the rivals that are looked at together."""
 
 
+def split_around(full: Array, answers: Array) -> tuple[Array, Array]:
+    """((n,) the chance of each answer, (n, C) the distribution over the other classes) of distributions (n, C)."""
+    place, uniform = (np.arange(len(answers)), answers), np.full(full.shape[1], 1.0 / max(full.shape[1] - 1, 1))
+    agree, others = full[place], full.copy()
+    others[place] = 0.0
+    total = others.sum(1, keepdims=True)
+    others = np.where(total > 0, others / np.maximum(total, 1e-300), uniform)
+    others[place] = 0.0
+    return agree, others
+
+
 @dataclass(frozen=True)
 class Belief:
     """agree (N,) P(the model is right); rivals (G, C) distributions over the other classes; group (N,) rows of rivals.
@@ -44,15 +55,8 @@ class Belief:
         if answers is self.predictions or np.array_equal(answers, self.predictions):
             return self
         agree, rivals = np.empty(len(answers)), np.empty((len(answers), self.n_classes), self.rivals.dtype)
-        uniform = np.full(self.n_classes, 1.0 / max(self.n_classes - 1, 1))
         for points in self._parts(len(answers)):
-            full, place = self.rows(points), (np.arange(len(points)), answers[points])
-            agree[points] = full[place]
-            full[place] = 0.0
-            others = full.sum(1, keepdims=True)
-            full = np.where(others > 0, full / np.maximum(others, 1e-300), uniform)
-            full[place] = 0.0
-            rivals[points] = full
+            agree[points], rivals[points] = split_around(self.rows(points), answers[points])
         return replace(self, predictions=answers, agree=agree, rivals=rivals, group=np.arange(len(answers)))
 
     @property

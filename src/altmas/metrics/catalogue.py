@@ -149,15 +149,15 @@ def metric_of_truth(wanted: str, kind: str, arguments: str | None, pool: Pool) -
         raise MetricError(
             f"metric {wanted!r} needs a class, e.g. 'share[{pool.classes[0]}]'; classes are {listing(pool.classes)}"
         )
-    relation = RELATION.fullmatch(arguments)
+    relation, values = RELATION.fullmatch(arguments), ()
     if relation is None or pool.find_class(arguments.strip()) is not None:
         codes = [_class_code(wanted, arguments, pool)]
         name = f"share[{pool.classes[codes[0]]}]"
     else:
         codes, limit = _classes_beyond(wanted, relation, pool)
-        name = f"share[{relation[1]}{limit:.15g}]"
+        name, values = f"share[{relation[1]}{limit:.15g}]", tuple(_class_values(wanted, pool).tolist())
     counted = np.isin(np.arange(len(pool.classes)), codes).astype(np.float64)
-    return of_truth(name, counted, kind="share", classes=tuple(codes))
+    return of_truth(name, counted, kind="share", classes=tuple(codes), class_values=values)
 
 
 def _classes_beyond(wanted: str, relation: re.Match[str], pool: Pool) -> tuple[list[int], float]:
@@ -179,7 +179,8 @@ def _classes_beyond(wanted: str, relation: re.Match[str], pool: Pool) -> tuple[l
 def _mean_metric(wanted: str, arguments: str | None, pool: Pool) -> Metric:
     """`mean`, with the values of the classes, or `mean[bad=0,ok=1,good=2]`."""
     if arguments is None:
-        return of_truth("mean", _class_values(wanted, pool), kind="mean")
+        numbers = _class_values(wanted, pool)
+        return of_truth("mean", numbers, kind="mean", class_values=tuple(numbers.tolist()))
     values: dict[int, float] = {}
     for piece in arguments.split(","):
         name, equals, number = piece.rpartition("=")
@@ -198,7 +199,7 @@ def _mean_metric(wanted: str, arguments: str | None, pool: Pool) -> Metric:
         raise MetricError(f"metric {wanted!r}: no value for {listing(missing)}; every class needs one")
     ordered = [values[code] for code in range(len(pool.classes))]
     written = ",".join(f"{pool.classes[code]}={value:.15g}" for code, value in enumerate(ordered))
-    return of_truth(f"mean[{written}]", ordered, kind="mean")
+    return of_truth(f"mean[{written}]", ordered, kind="mean", class_values=tuple(ordered))
 
 
 def _class_values(wanted: str, pool: Pool) -> Array:

@@ -212,7 +212,8 @@ def weighted_kappa(name: str, power: int, n_classes: int) -> Metric:
         of_chance = (apart @ table.sum(0))[:, None] + (table.sum(1) @ apart)[None, :]
         return np.asarray(-(seen + total * apart) / by_chance + total * seen / by_chance**2 * of_chance)
 
-    return Metric(name, of_table, gradient, bounds=(-1.0, 1.0), kind="weighted_kappa")
+    values = tuple(places.astype(float).tolist())
+    return Metric(name, of_table, gradient, bounds=(-1.0, 1.0), kind="weighted_kappa", class_values=values)
 
 
 def _slopes(of: OfMargins, table: Array) -> Array:

@@ -69,6 +69,7 @@ class Metric:
     model      whose answers or scores it is about; None for the first model, or for a metric of the truth alone
     threshold  the answer is "score of the class >= threshold" in place of the predicted class
     rows       (metric, pool) -> in which row of the table each point is counted
+    class_values  (C,) numbers that it takes the classes for; empty where classes are names
     """
 
     name: str
@@ -81,6 +82,7 @@ class Metric:
     model: str | None = None
     threshold: float | None = None
     rows: Callable[["Metric", Pool], RowCodes] = predicted_rows
+    class_values: tuple[float, ...] = ()
 
     # ------------------------------------------------------------ value and influence
 

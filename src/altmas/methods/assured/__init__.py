@@ -34,6 +34,7 @@ from altmas.methods.assured.estimator import (
     residuals_of,
 )
 from altmas.methods.assured.extra_models import FURTHER
+from altmas.methods.assured.ordered import value_spread, values_in
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage, begin, domain_of_last, points_of_last, stages_of
 from altmas.methods.assured.views import describe
@@ -193,17 +194,29 @@ class Assured(Method):
         samples = self._samples(task, history, stages)
         if len(task.rank) > 1:
             return self._ranking_sizes(task, history, samples), 1.0
+        of_truth = not any(metric.needs_answers for metric in task.metrics)
         if len(history.labels) - len(history.volunteered) < self.pilot or not samples:
-            plain = all(metric.right_or_wrong for metric in task.metrics)
-            doubt = None if self.belief is not None else describe(pool).doubt
+            plain = of_truth or all(metric.right_or_wrong for metric in task.metrics)
             least = 0 if plain else RECIPE.pilot_class_labels
-            return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, least), 1.0
+            return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, self._doubt(task, of_truth), least), 1.0
         among = _Estimators(samples, task, history)
         estimator = among(None)
         believed, seen, rows = self._importance(task, among)
         folds = folds_of(history.domains, task.seed)
         sizes = tempered_sizes(believed, seen, rows, folds, self._defensive_share(task, estimator))[0]
-        return sizes, expected_gain(believed[history.known < 0], sizes[history.known < 0])
+        open_, scale = history.known < 0, 1.0
+        if of_truth:  # judges explain the labels of the pilot as well: later stages gain by their draws alone
+            scale = float(believed[open_].sum())
+        return sizes, expected_gain(believed[open_] / max(scale, 1e-300), sizes[open_])
+
+    def _doubt(self, task: Task, of_truth: bool) -> Array | None:
+        """(N,) what a share of the first labels follows: the models' doubt, or how far apart their values lie."""
+        if self.belief is not None:
+            return None
+        values = values_in(task.metrics)
+        if of_truth:
+            return value_spread(task.pool, values) if values else None
+        return describe(task.pool).doubt
 
     def _ranking_sizes(self, task: Task, history: History, samples: list[StageSample]) -> Array:
         """(N,) sizes for draws that are to tell which of several models is best: where contenders differ."""
@@ -347,14 +360,14 @@ class Assured(Method):
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
         """The belief from the labels at these rows; remembered for those asked for last."""
-        codes = history.known[train]
-        key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also)
+        codes, values = history.known[train], values_in(task.metrics)
+        key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also, values)
 
         def fit() -> Belief:
             weights, folds = _training_weights(exposure[train]), folds_of(history.domains, task.seed)
             if self.belief is not None:
                 return self.belief(task, train, codes, weights, folds)
-            return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also)
+            return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also, values)
 
         return task.pool.memo.get("belief of assured", key, fit, keep=REMEMBERED)
 

@@ -21,6 +21,7 @@ from altmas.methods.assured.logistic import (
     pooled,
     sigmoid,
 )
+from altmas.methods.assured.ordered import Learned, Told, with_order
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.views import Description, narrow, without_own
 from altmas.pool import Pool
@@ -50,10 +51,12 @@ def belief_of(
     weights: Array,
     folds: Array,
     also: Sequence[str] = (),
+    values: Sequence[float] = (),
 ) -> Belief:
     """The cross-fitted belief from labels `codes` at rows `labelled`, which count by `weights` in the fits.
 
-    also  names of answers in FURTHER that are tried besides
+    also    names of answers in FURTHER that are tried besides
+    values  (C,) of the classes where these are numbers: regressions of the value are tried as well
     """
     right = (codes == pool.anchor[labelled]).astype(np.float64)
     fits = [
@@ -75,7 +78,11 @@ def belief_of(
         shares += of_fold / len(fits)
     agree = np.clip(agree, RECIPE.certain, 1 - RECIPE.certain)
     rivals, group = _rivals(pool, description, fits, folds, labelled, codes)
-    return Belief(pool.anchor, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
+    belief = Belief(pool.anchor, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
+    if len(values) == 0:
+        return belief
+    labels = Told(labelled, codes, weights, folds)
+    return with_order(belief, pool, description, labels, [fit.learned for fit in fits], values)
 
 
 # ---------------------------------------------------------------- P(the model is right)
@@ -88,11 +95,18 @@ class _Fold:
     rows  (m,) the points of the fold, sorted
     odds  by the name of an answer, (m,) log odds that the model is right
     view  (m, C) how far labels nearby speak for each class, or None without features
+    left_out  (n, C) the same for the labels outside the fold, each without itself
     """
 
     rows: Array
     odds: dict[str, Array]
     view: Array | None
+    left_out: Array | None
+
+    @property
+    def learned(self) -> Learned | None:
+        """What labels nearby suggest; None without features."""
+        return None if self.view is None or self.left_out is None else Learned(self.left_out, self.view)
 
     def odds_at(self, names: Sequence[str], points: Array) -> Array:
         """(J, n) log odds of the named answers at some points of the fold."""
@@ -114,7 +128,7 @@ def _fold_answers(
     rates = class_rates(pool.anchor[train], right, weights, n_classes, RECIPE.class_strength)
     share = ((weights * right).sum() + 0.5) / (weights.sum() + 1)
     answers = {"share": np.full(len(rows), log_odds(share), np.float32), "class": log_odds(rates)[pool.anchor[rows]]}
-    view, by_labels = None, None
+    view, left_out, by_labels = None, None, None
     if description.kernel is not None and len(train):
         left_out, slopes, mean = label_slopes(description.kernel[train], codes, n_classes, RECIPE.label_ridge)
         view, leads = np.empty((len(rows), n_classes), narrow(len(pool) * n_classes)), np.empty((len(rows), 2))
@@ -128,7 +142,7 @@ def _fold_answers(
     for name in also:
         if (found := FURTHER[name](pool, description, train, codes, weights, rows)) is not None:
             answers[name] = log_odds(found).astype(np.float32)
-    return _Fold(rows, answers, view)
+    return _Fold(rows, answers, view, left_out)
 
 
 def _chunks(count: int) -> Iterator[slice]:

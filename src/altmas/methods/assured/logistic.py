@@ -84,7 +84,12 @@ def combination(answers: Array, right: Array, weights: Array, prior: Array) -> A
     answers (J, n) out-of-fold P(right) of the labelled points; prior (J,)
     """
     p = np.clip(answers, 1e-4, 1 - 1e-4)
-    fit = (weights * np.where(right > 0.5, np.log(p), np.log(1 - p))).sum(1) + np.log(prior)
+    return by_likelihood(np.where(right > 0.5, np.log(p), np.log(1 - p)), weights, prior)
+
+
+def by_likelihood(logs: Array, weights: Array, prior: Array) -> Array:
+    """(J,) shares proportional to prior times likelihood; logs (J, n) of what each answer gave to the true label."""
+    fit = (weights * logs).sum(1) + np.log(prior)
     shares = np.exp(fit - fit.max())
     return np.asarray(shares / shares.sum())
 

@@ -40,6 +40,8 @@ class Recipe:
     label_scale, label_penalty, label_ridge   of the answer that learns classes from labels in the kernel: how far its
                        leads are stretched, the prior of their slope, and the ridge of its regression
     class_strength     labels by which the share of right answers of a class is drawn to that of all classes
+    value_penalty, value_each_penalty   where classes are numbers, of the mean of the values that models give and of one
+                       column for each model: labels choose between a firm and a free prior
     largest_weight     no label counts more than so many times the mean in the fits
     certain            no belief is closer to 0 or 1 than this
 
@@ -84,6 +86,8 @@ class Recipe:
     label_penalty: float = 0.3
     label_ridge: float = 0.1
     class_strength: float = 4.0
+    value_penalty: float = 1.0
+    value_each_penalty: float = 4.0
     largest_weight: float = 5.0
     certain: float = 1e-5
 

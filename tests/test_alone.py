@@ -111,3 +111,58 @@ def test_the_report_shows_it_and_leaves_it_out_where_there_is_none(judged):
 def test_values_are_plain():
     one = Alone("share[pass]", "judge", 0.5, 0.4, 0.3, 0.45, 0.95, True)
     assert one.to_dict()["outside"] is True and one.off_by == pytest.approx(0.1)
+
+
+# ---------------------------------------------------------------- how good each judge is
+
+
+def test_the_quality_of_judges_comes_from_the_same_labels(judged):
+    session, said = judged
+    found = {one.metric: one for one in session.judge_quality()}
+    assert list(found) == ["harsh: accuracy", "fair: accuracy", "harsh: kappa", "fair: kappa"]
+    for model in ("harsh", "fair"):
+        exact = (said[model] == said["truth"]).mean()
+        assert found[f"{model}: accuracy"].low <= exact <= found[f"{model}: accuracy"].high
+    assert found["harsh: kappa"].high < found["fair: kappa"].low
+
+
+def test_judges_of_grades_have_a_weighted_kappa_also_if_there_is_one_alone():
+    grades = np.tile([1, 2, 3, 4, 5], 20)
+    pool = Pool(None, {"judge": np.minimum(grades + 1, 5)}, classes=[1, 2, 3, 4, 5])
+    session = Session.create(None, pool, metrics=["mean"], method="assured", budget=60)
+    for query in session.ask(60):
+        session.tell(query.id, int(grades[query.index]))
+    assert [one.metric for one in session.judge_quality()] == ["accuracy", "kappa", "weighted_kappa"]
+    report = session.report()
+    assert [row["metric"] for row in report.content["quality"]["rows"]] == ["accuracy", "kappa", "weighted_kappa"]
+    assert "How far each of them agrees with the labels" in report.to_html()
+
+
+def test_what_was_asked_for_is_not_shown_twice_and_nothing_where_no_truth_is_asked_for(judged):
+    rows = judged[0].report().content["quality"]["rows"]
+    assert [row["metric"] for row in rows] == ["kappa"]
+    assert [cell["labels"] for cell in rows[0]["cells"]] == [120, 120]
+    session, _ = make_session(30, ["accuracy"])
+    assert session.judge_quality() is None
+    none = Pool(None, None, classes=["pass", "fail"], ids=["a", "b", "c"])
+    assert Session.create(None, none, metrics=["share[pass]"], method="tradition", budget=2).judge_quality() is None
+
+
+def test_the_command_line_says_what_each_judge_alone_would_have_said(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from altmas.cli import app
+
+    session, _ = make_session(0)
+    path = tmp_path / "s.altmas"
+    with Session.create(path, session.pool, metrics=METRICS, method="tradition", budget=40) as kept:
+        for query in kept.ask(40):
+            kept.tell(query.id, "pass" if query.index % 2 else "fail")
+    told = CliRunner().invoke(app, ["estimate", str(path)])
+    assert told.exit_code == 0 and told.output.count(" alone: ") == 4
+    plain = json.loads(CliRunner().invoke(app, ["estimate", str(path), "--json"]).output)
+    assert [one["model"] for one in plain["alone"]] == ["harsh", "fair"] * 2
+    asked = json.loads(CliRunner().invoke(app, ["estimate", str(path), "--metric", "kappa", "--json"]).output)
+    assert "alone" not in asked

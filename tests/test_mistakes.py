@@ -1,6 +1,7 @@
 """Mistakes that people make on the command line: the sentence names what was given, what is accepted, what mends it."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -177,6 +178,29 @@ MISTAKES = {
         "'excel'",
         "'csv', 'jsonl', 'parquet', 'label-studio'",
     ),
+    # judges
+    "judge that is not there": (
+        (*INIT, "--metric", "gentle: accuracy"),
+        "no model 'gentle'",
+        "known: 'model'",
+    ),
+    "mean of names": ((*INIT, "--metric", "mean"), "'mean'", *CLASSES, "are not numbers", "'mean[bird=0,cat=1,dog=2]'"),
+    "share of names beyond a grade": (
+        (*INIT, "--metric", "share[>=4]"),
+        *CLASSES,
+        "are not numbers",
+        "'share[bird]'",
+    ),
+    "judge with a gap": (
+        ("init", "{new}", "--data", "{judges}", "--prediction", "strict", "--prediction", "kind"),
+        "column 'kind', row 2",
+        "missing",
+    ),
+    "judge of other points": (
+        ("add-model", "{session}", "late", "--data", "{judges}", "--id", "id", "--prediction", "strict"),
+        "'j0' is not in this pool",
+        "nothing was recorded",
+    ),
     "import of the table": (
         ("import", "{session}", "{table}"),
         "no column 'id'",
@@ -209,7 +233,17 @@ def world(tmp_path_factory):
         writer.writerow(["said", "p_bird", "p_cat", "p_dog", "ratio"])
         for row, name in enumerate(said):
             writer.writerow([name, *(0.8 if one == name else 0.1 for one in ("bird", "cat", "dog")), row / 7])
-    return {"folder": folder, "session": session, "table": table, "scores": scores, "new": folder / "new.altmas"}
+    judges = folder / "judges.jsonl"
+    rows = [{"id": f"j{k}", "strict": "cat", "kind": None if k == 2 else "dog"} for k in range(5)]
+    judges.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return {
+        "folder": folder,
+        "session": session,
+        "table": table,
+        "scores": scores,
+        "judges": judges,
+        "new": folder / "new.altmas",
+    }
 
 
 @pytest.mark.parametrize("name", MISTAKES)

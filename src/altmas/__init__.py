@@ -22,6 +22,7 @@ register(
     report="altmas.report:report_of",
     compare="altmas.compare:compare",
     alone="altmas.alone:models_alone",
+    judge_quality="altmas.alone:judge_quality",
     check="altmas.claims:judge",
     threshold="altmas.thresholds:choose_threshold",
     ranking="altmas.ranking:ranking",

@@ -1,4 +1,4 @@
-"""What each model alone would have said of the truth: a metric such as share[pass] if its answers were the labels."""
+"""What each model alone would have said of the truth, and how far it agrees with the same labels."""
 
 import math
 from collections.abc import Sequence
@@ -15,6 +15,8 @@ from altmas.pool import Model, Pool
 if TYPE_CHECKING:
     from altmas.session import Session
 
+QUALITY = ("accuracy", "kappa")
+"""What a judge is judged by, asked for or not."""
 ROUNDING = 1e-9
 """An interval of a pool that is labelled throughout has no width; its value is not outside by the last digit."""
 
@@ -61,6 +63,16 @@ def models_alone(session: "Session", estimates: Estimates | None = None) -> tupl
     history, pool = session.history, session.pool
     early = history.drawn_labels < LEAST_DRAWN and len(history.labels) < len(pool)
     return alone_of(pool, session.task.metrics, found, early=early)
+
+
+def judge_quality(session: "Session") -> Estimates | None:
+    """How far each model agrees with the labels: accuracy, kappa and, if a metric takes classes for numbers, weighted
+    kappa, each with its interval. None where no metric is about the truth alone, or there is no model."""
+    metrics, pool = session.task.metrics, session.pool
+    if not pool.models or all(metric.needs_answers for metric in metrics):
+        return None
+    ordered = any(part.class_values for metric in metrics for _, part in metric.parts)
+    return session.estimate(metrics=[*QUALITY, *(["weighted_kappa"] if ordered else [])])
 
 
 def alone_of(pool: Pool, metrics: Sequence[Metric], estimates: Estimates, *, early: bool = False) -> tuple[Alone, ...]:

@@ -32,20 +32,27 @@ def estimate(
     ] = None,
     json: opt.Json = False,
 ) -> None:
-    """Every metric with its interval. "worth": how many labels of a plain random sample would err as little."""
+    """Every metric with its interval. "worth": how many labels of a plain random sample would err as little.
+
+    Metrics of the truth, as share[pass], also as each model (judge) alone would have had them.
+    """
     with opt.opened(session) as one, show.working("estimating"):
         wanted: list[str | None] = [*by] if by else [None]
         parts = {name: one.estimate(name, metrics=metrics or None) for name in wanted}
         sizes = {name: Counter(one.pool.slices[name].tolist()) for name in by or ()}
+        alone = () if by or metrics else one.alone()
     if json:
         shown = [_plain(found, sizes.get(name or "")) for name, found in parts.items()]
-        show.as_json(shown[0] if len(shown) == 1 else {"by": dict(zip(sizes, shown, strict=True))})
+        beside = {"alone": [said.to_dict() for said in alone]} if alone else {}
+        show.as_json(shown[0] | beside if len(shown) == 1 else {"by": dict(zip(sizes, shown, strict=True))})
         return
     for name, found in parts.items():
         if name is not None:
             points = (f"{value} {show.counted(count, 'point')}" for value, count in sorted(sizes[name].items()))
             show.say(f"{name}: " + ", ".join(points))
         show.estimates(found, 0 if name is None else FLOOR)
+    for said in alone:
+        show.say(str(said))
     show.say(about_in_words(found.about))
 
 

@@ -210,10 +210,10 @@ def _class_values(wanted: str, pool: Pool) -> Array:
         values = np.array([np.nan])
     if not np.isfinite(values).all():
         example = ",".join(f"{name}={place}" for place, name in enumerate(pool.classes))
-        raise MetricError(
-            f"metric {wanted!r}: the classes {listing(pool.classes)} are not numbers; give each a value, e.g. "
-            f"'mean[{example}]'"
-        )
+        remedy = f"give each a value, e.g. 'mean[{example}]'"
+        if wanted.startswith("share"):
+            remedy = f"ask for one of them, e.g. 'share[{pool.classes[0]}]'"
+        raise MetricError(f"metric {wanted!r}: the classes {listing(pool.classes)} are not numbers; {remedy}")
     return values
 
 

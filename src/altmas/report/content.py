@@ -31,7 +31,7 @@ from altmas.report.assumptions import assumptions_of
 from altmas.report.classes import MANY, OF_CLASS, classes_of, confusions_of, matrix_of
 from altmas.report.curves import curves_of
 from altmas.report.headline import headline_of
-from altmas.report.models import models_of, ranking_of
+from altmas.report.models import models_of, quality_of, ranking_of
 from altmas.report.sceptic import label_errors, sceptic_of
 from altmas.report.sensitivity import sensitivity
 from altmas.report.trend import trend_since
@@ -76,6 +76,7 @@ def content_of(session: "Session", *, items: bool = False, since: Plain | None =
         "metrics": _metrics(session, history, estimates),
         "models": models_of(session, history, estimates),
         "alone": [one.to_dict() for one in models_alone(session, estimates)],
+        "quality": quality_of(session),
         "ranking": ranking_of(session),
         "path": _path(session, history, estimates),
         "classes": classes_of(session, history),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from altmas.alone import judge_quality
 from altmas.errors import AltmasError
 from altmas.estimates import Estimate, Estimates
 from altmas.history import History
@@ -35,6 +36,17 @@ def models_of(session: "Session", history: History, estimates: Estimates) -> Pla
     return {"names": names, "rows": rows[:MOST_METRICS], "agree": agree, "note": note}
 
 
+def quality_of(session: "Session") -> Plain:
+    """{"names", "rows"}: how far each model agrees with the labels where the truth is asked about, unless asked for."""
+    names, asked = [model.name for model in session.pool.models], {metric.name for metric in session.task.metrics}
+    cells: dict[str, dict[str, Estimate]] = {}
+    for one in judge_quality(session) or ():
+        if one.metric not in asked:
+            model = one.model or names[0]
+            cells.setdefault(one.metric.removeprefix(f"{model}: "), {})[model] = one
+    return {"names": names, "rows": _side_by_side(cells, names)}
+
+
 def ranking_of(session: "Session") -> Plain | None:
     """The ranking of the models by the session's metric; None for one model, or where the method does not rank."""
     if len(session.pool.models) < 2 or not isinstance(session.method, ComparesModels):
@@ -51,6 +63,10 @@ def _rows(metrics: Sequence[Metric], estimates: Estimates, names: list[str]) -> 
     for metric, estimate in zip(metrics, estimates, strict=True):
         if metric.model is not None:
             cells.setdefault(metric.name.removeprefix(f"{metric.model}: "), {})[metric.model] = estimate
+    return _side_by_side(cells, names)
+
+
+def _side_by_side(cells: dict[str, dict[str, Estimate]], names: list[str]) -> list[Plain]:
     return [
         {"metric": name, "cells": [_cell(of_model.get(model)) for model in names]} for name, of_model in cells.items()
     ]

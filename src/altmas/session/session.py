@@ -803,6 +803,14 @@ class Session:
         made: tuple[Alone, ...] = above("alone")(self)
         return made
 
+    def judge_quality(self) -> Estimates | None:
+        """How far each judge agrees with the labels: accuracy, kappa and, for grades, weighted kappa, with intervals.
+
+        None where no metric is about the truth alone, or there is no model.
+        """
+        made: Estimates | None = above("judge_quality")(self)
+        return made
+
     def threshold(self, claim: str) -> "ThresholdChoice":
         """The threshold of the scores that is shown to keep a claim such as "recall[cat] >= 0.9", and its cost."""
         made: ThresholdChoice = above("threshold")(self, claim)

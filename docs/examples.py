@@ -169,6 +169,12 @@ people = altmas.Session.create(None, pool, metrics=["share[cat]"], budget=40)
 people.run(lambda query: str(truth[query.index]), progress=False)
 print(people.alone()[0])
 
+# %% Session.judge_quality
+print(people.judge_quality())  # how far each model agrees with people
+
+# %% Session.monitor
+# print(session.monitor("accuracy"))  # level and change for each wave of a session that was extended with items
+
 # %% Session.threshold
 print(people.threshold("recall[dog] >= 0.5"))
 

@@ -31,7 +31,7 @@ minimum:
 	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
 	$(OLDEST)/bin/python .ci/minimum.py > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt --editable '.[paper]' --group dev
-	$(OLDEST)/bin/python -m pytest
+	$(OLDEST)/bin/python -m pytest -n auto --dist loadgroup
 
 coverage: $(MARK)-dev
 	$(BIN)/python -m pytest --cov=altmas --cov-report=term:skip-covered --cov-fail-under=95

@@ -136,7 +136,7 @@ def keep(row: dict[str, Any]) -> None:
     known = list(csv.DictReader(RESULTS.open())) if RESULTS.exists() else []
     others = [one for one in known if (one["engine"], one["rows"]) != (row["engine"], str(row["rows"]))]
     with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(sorted([*others, row], key=lambda one: (int(one["rows"]), list(ENGINES).index(one["engine"]))))
 

@@ -81,7 +81,7 @@ def test_the_tutorial_says_what_comes_out(tutorial):
     assert "accuracy@product=web" in said_by(tutorial, "altmas status")
     decided = said_by(tutorial, "altmas check")
     assert decided.startswith("shown: accuracy") and "refuted: accuracy" in decided and "exit code 1" in decided
-    assert "recall[malignant]" in said_by(tutorial, "altmas import")
+    assert "sensitivity[malignant]" in said_by(tutorial, "altmas import")
     assert "better" in said_by(tutorial, "altmas compare")
     assert "was taken back" in said_by(tutorial, "altmas undo")
 

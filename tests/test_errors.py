@@ -194,7 +194,7 @@ BAD_TABLES = {
     "prediction list": ({"pred": [[1], [2], [3]]}, {}, r"column 'pred' holds list<item: int64>; expected integers, te"),
     "prediction bytes": ({"pred": [b"\xff", b"a", b"b"]}, {}, r"column 'pred' holds binary that is no text"),
     "unknown class": ({}, {"classes": ["x", "z"]}, r"column 'pred': predictions, row 1: 'y' is not one of the classes"),
-    "feature text": ({}, {"features": ["f", "id"]}, r"the table, column 'id' holds string; expected numbers"),
+    "feature text": ({}, {"features": ["f", "id"]}, r"column 'id': no words that several texts share"),
     "feature null": ({"f": [1.0, None, 2.0]}, {"features": ["f"]}, r"column 'f', row 1: the value is missing"),
     "feature nan": (
         {"f": [1.0, 2.0, np.nan]},

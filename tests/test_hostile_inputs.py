@@ -30,7 +30,8 @@ def init(folder, name, content, *more, code=2):
     assert ran.code == code, (ran.out, ran.err)
     assert (folder / "new.altmas").exists() == (code == 0)
     if code:
-        assert ran.err.startswith("altmas: ") and len(ran.err.strip().splitlines()) == 1
+        sentence, *hints = ran.err.strip().splitlines()
+        assert sentence.startswith("altmas: ") and all(hint.startswith("try: altmas ") for hint in hints)
     return ran.err
 
 

@@ -25,7 +25,7 @@ def test_every_chart_is_drawn_without_a_complaint(opened):
         "return [...document.querySelectorAll('svg[role=img]')].map(one => "
         "[one.getBoundingClientRect().width, one.querySelectorAll('line, rect, circle, polyline').length])"
     )
-    assert len(sizes) == 5 and all(width > 100 and marks >= 1 for width, marks in sizes)
+    assert len(sizes) == 6 and all(width > 100 and marks >= 1 for width, marks in sizes)
     assert [entry for entry in opened.driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 

@@ -225,8 +225,8 @@ GRADES = altmas.Pool(None, [1, 2, 3, 4, 5], classes=[1, 2, 3, 4, 5], slices={"se
 @pytest.mark.parametrize(
     ("wanted", "name"),
     [
-        ("prevalence[4]", "share[4]"),
-        ("rate[4]", "share[4]"),
+        ("prevalence[4]", "prevalence[4]"),  # a synonym keeps the name that it was asked by
+        ("rate[4]", "rate[4]"),
         ("share[ >= 4 ]", "share[>=4]"),
         ("mean", "mean"),
         ("accuracy@sex=F  -  accuracy@sex=M", "accuracy@sex=F - accuracy@sex=M"),

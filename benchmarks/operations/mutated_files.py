@@ -481,7 +481,7 @@ class Bench:
             return "traceback", f"{type(strange).__name__}: {strange}"[:300]
         if code != 0:
             after = {one.name: one.read_bytes() for one in self.folder.iterdir()}
-            lines = said.strip().split("\n")
+            lines = [line for line in said.strip().split("\n") if not line.startswith("try: altmas ")]
             if code != 2 or not lines[-1].startswith("altmas: ") or len(lines) > 1:
                 return "traceback", f"exit code {code}: {said[:300]}"
             return ("refused", said.strip()[:300]) if after == before else ("changed", "a refused file left a trace")

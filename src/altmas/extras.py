@@ -6,7 +6,7 @@ from altmas.errors import MissingExtra
 
 EXTRAS: dict[str, dict[str, str]] = {
     "paper": {"jax": "jax", "optax": "optax", "bayes_opt": "bayesian-optimization"},
-    "images": {"pydicom": "pydicom", "tifffile": "tifffile"},
+    "images": {"PIL": "pillow", "pydicom": "pydicom", "tifffile": "tifffile"},
 }
 """{extra: {module: distribution}} as pyproject.toml declares them."""
 

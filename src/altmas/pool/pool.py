@@ -416,8 +416,8 @@ def _given_classes(classes: Iterable[Name]) -> tuple[Name, ...]:
 
 def _made(features: Any) -> tuple[Any, tuple[str, ...]]:
     """(features, how they were made): texts become numbers; all else stays as it is."""
-    listed = isinstance(features, list | tuple | np.ndarray) and np.size(features) > 0
-    if not listed or not isinstance(features[0], str):
+    listed = isinstance(features, list | tuple) or (isinstance(features, np.ndarray) and features.ndim > 0)
+    if not listed or not len(features) or not isinstance(features[0], str):
         return features, ()
     made, how = made_from(list(features), "features", Path())
     return made, (how,)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.errors import AltmasError, MethodError, NotASession, PoolError
+from altmas.errors import AltmasError, MethodError, NotASession, PlanError, PoolError
 from altmas.methods.assured import _Estimators, stages_of
 from altmas.methods.assured.belief import folds_of
 from cli_world import run
@@ -173,6 +173,41 @@ def test_a_method_that_cannot_grow_refuses():
     session = altmas.Session.create(None, pools[0], method="ppi")
     with pytest.raises(MethodError, match="cannot go on when items are added"):
         session.extend(pools[1])
+
+
+def refused(session, more, error, sentence):
+    """Items are refused with the sentence, and the session is what it was, now and when it is opened again."""
+    before, points = session.status().seq, len(session.pool)
+    with pytest.raises(error, match=sentence) as told:
+        session.extend(more, wave="w1", first_wave="w0")
+    assert str(told.value).endswith("nothing was recorded") and "\n" not in str(told.value)
+    for one in (session, altmas.Session.open(session.path)):
+        assert (one.status().seq, len(one.pool), one.changes()) == (before, points, [])
+
+
+def test_items_are_refused_by_a_session_about_data_like_the_pool(tmp_path):
+    session, _truth, more = begun(tmp_path / "s.altmas", about="future")
+    refused(session, more, PlanError, r"about data to come \(about='future'\).*make a new session")
+    session.extend(budget=55)
+    assert session.plan.budget == 55  # what is not about items can be changed
+
+
+def test_items_are_refused_by_a_pool_with_groups(tmp_path):
+    truth, pools = truth_and_pool(3, **SMALL)
+    first = other(pools[0], group=np.arange(60) // 4)
+    session = altmas.Session.create(tmp_path / "s.altmas", first)
+    label(session, truth, 20)
+    refused(session, pools[1], PoolError, "cannot be added to a pool with groups")
+    refused(session, other(pools[1], group=np.arange(50) // 4), PoolError, "cannot be added to a pool with groups")
+
+
+def test_a_wave_that_is_too_large_for_the_file_is_refused(tmp_path, monkeypatch):
+    session, _truth, more = begun(tmp_path / "s.altmas")
+    with monkeypatch.context() as smaller:
+        smaller.setattr("altmas.session.archive.LIMIT", 100)
+        refused(session, more, PoolError, "the items are more than .* MB.*add them in smaller waves")
+    session.extend(more, wave="w1")
+    assert len(session.pool) == 110
 
 
 def test_items_that_were_changed_in_the_file_are_noticed(tmp_path):

@@ -188,6 +188,18 @@ def test_on_average_the_variance_of_some_labels_is_that_of_all_of_them():
     assert np.mean(found) == pytest.approx(cluster_robust(pool, truth), rel=0.25)
 
 
+@pytest.mark.parametrize("metric", ["kappa", "macro_f1", "accuracy"])
+def test_points_that_are_repeated_tell_no_more_than_one_of_them(metric):
+    """60 groups of 10 equal points, 3 of them wrong, are worth 60 points, also in what is added for errors not seen."""
+    truth = np.arange(60) % 2
+    answers = np.array(["a", "b"])[truth ^ np.isin(np.arange(60), [4, 17, 40])]
+    (once,) = labelled(altmas.Pool(None, answers), truth, "tradition", about="future", metrics=[metric]).estimate()
+    many = altmas.Pool(None, np.repeat(answers, 10), group=np.repeat(np.arange(60), 10))
+    (again,) = labelled(many, np.repeat(truth, 10), "tradition", about="future", metrics=[metric]).estimate()
+    assert again.value == pytest.approx(once.value)
+    assert again.value - again.low == pytest.approx(once.value - once.low, rel=0.05)
+
+
 def test_effective_groups_are_the_groups_if_all_are_alike():
     groups = np.repeat(np.arange(8), 5)
     assert effective_groups(np.ones(40), groups) == pytest.approx(8)

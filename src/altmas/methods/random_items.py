@@ -6,8 +6,10 @@ were not volunteered and n the drawn labels among the metric's points. phi_i = D
 About data like the pool the sample is one of that data: the factor 1 - n/R, which is there because the pool ends, is
 left out, volunteered labels count with weight 1, and terms are added over groups before they are squared (F1).
 A sample in which every answer is right would have V = 0, so z^2 labels are added whose influence is at either end of
-its range with equal chances, wherever the metric has bounds. Points that were added to the pool together are a stratum
-of their own: n and R, the mean of phi and V are those of the stratum, and the variances are added.
+its range with equal chances, wherever the metric has bounds; where labels come in groups, so do those that are added:
+there are as many of them to the effective number of labels, n over the effect of the groups. Points that were added to
+the pool together are a stratum of their own: n and R, the mean of phi and V are those of the stratum, and the variances
+are added.
 """
 
 import math
@@ -84,24 +86,28 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
     groups = min(side.groups for side in sides)
     if groups < LEAST_GROUPS:
         return replace(without_groups(task, history, metric, groups), value=value)
-    variance, left = _variance(task, sides, labels / _size(task, metric))
-    low, high = _interval(metric, value, variance, sides, task.confidence, min(drawn, groups))
+    variance, left, effect = _variance(task, sides, labels / _size(task, metric))
+    worth = max(min(side.drawn for side in sides), 1) / max(effect, 1.0)
+    low, high = _interval(metric, value, variance, sides, task.confidence, min(drawn, groups), worth)
     told = (task.confidence, labels, float(labels), "fixed-n", metric.about.caution)
     least = math.sqrt(left) * (high - low) / 2
     return Estimate(metric.name, value, low, high, *told, least_half_width=least)
 
 
-def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float, float]:
-    """(variance, share of it that is left when every point is labelled); labelled: share of the points that are."""
+def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float, float, float]:
+    """(variance, share of it that is left when every point is labelled, effect of groups on it).
+
+    labelled  share of the points that are
+    """
     terms = np.sum([side.terms for side in sides], axis=0)
     plain = float((terms**2).sum())
     if not task.ahead:
-        return plain, 0.0
+        return plain, 0.0, 1.0
     if task.pool.group is None or plain <= 0:
-        return plain, labelled
+        return plain, labelled, 1.0
     effect = _effect(terms, task.pool.group, sum(side.largest for side in sides), max(side.crowd for side in sides))
     left = max(effect - (1 - labelled), 0.0) / effect if effect > 0 else labelled
-    return plain * effect, left
+    return plain * effect, left, effect
 
 
 def _effect(terms: Array, groups: Array, largest: float, crowd: float) -> float:
@@ -131,24 +137,35 @@ def without_groups(task: Task, history: History, metric: Metric, groups: float) 
 
 
 def _interval(
-    metric: Metric, value: float, variance: float, sides: list[_Linear], confidence: float, witnesses: float
+    metric: Metric,
+    value: float,
+    variance: float,
+    sides: list[_Linear],
+    confidence: float,
+    witnesses: float,
+    worth: float,
 ) -> tuple[float, float]:
-    """The interval; witnesses: labels, or groups of them, that the variance is known from."""
+    """The interval; witnesses: labels, or groups of them, that the variance is known from; worth: effective labels."""
     quantile = student_quantile(confidence, max(witnesses - 1, 1))
-    low, high = _plain_interval(metric, value, variance, sides, quantile, confidence)
+    low, high = _plain_interval(metric, value, variance, sides, quantile, confidence, worth)
     below, above = (sum(max(sign * side.excess, 0.0) for side in sides) for sign in (1, -1))
     return max(metric.bounds[0], low - below), min(metric.bounds[1], high + above)
 
 
 def _plain_interval(
-    metric: Metric, value: float, variance: float, sides: list[_Linear], quantile: float, confidence: float
+    metric: Metric,
+    value: float,
+    variance: float,
+    sides: list[_Linear],
+    quantile: float,
+    confidence: float,
+    worth: float,
 ) -> tuple[float, float]:
-    drawn = max(min(side.drawn for side in sides), 1)
     if not all(map(math.isfinite, metric.bounds)):
         half = quantile * math.sqrt(variance)
         return max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
     added = normal_quantile(confidence) ** 2
-    smoothed = (drawn * variance + added * sum(side.pseudo for side in sides)) / (drawn + added)
+    smoothed = (worth * variance + added * sum(side.pseudo for side in sides)) / (worth + added)
     return bounded_interval(min(max(value, metric.bounds[0]), metric.bounds[1]), smoothed, metric.bounds, quantile)
 
 

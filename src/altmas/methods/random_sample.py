@@ -61,6 +61,11 @@ class RandomSample:
         return int(self.exact.sum())
 
     @property
+    def effect(self) -> float:
+        """How many labels tell as much as one in a sample without groups; 1 for what is about the pool itself."""
+        return 1.0 if self.ahead is None else self.ahead.effect
+
+    @property
     def named(self) -> int:
         """How many classes the model names."""
         return int(((self.rows > 0) | (self.exact.sum(1) > 0)).sum())
@@ -122,7 +127,7 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
     n, size = sample.counts[trials].sum(), drawn[trials].sum()
     share = drawn[successes].sum() / size if n else 0.5
     if sample.ahead is not None:
-        unseen = sample.ahead.effect
+        unseen = sample.effect
     elif metric.about.trials_known:
         size = sample.rows[trials.any(1)].sum()
         unseen = 1 - n / size if size else 0.0
@@ -148,12 +153,12 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
 def _linearised(metric: Metric, value: float, sample: RandomSample, confidence: float) -> tuple[float, float]:
     """The interval by the gradient (C4): that of a share at the number of trials that would have this variance for a
     metric between 0 and 1, value +- t se for any other."""
-    n, z = sample.drawn, normal_quantile(confidence)
+    n, z = sample.drawn / sample.effect, normal_quantile(confidence)
     variance = _variance(metric, sample, z, stratified=sample.stratified)
     if metric.bounds == (0.0, 1.0) and variance > 0:
         inner = (value * n + z**2 / 2) / (n + z**2)
         return share_interval(value, inner * (1 - inner) / variance, z)
-    quantile = student_quantile(confidence, max(n - 1, 1))
+    quantile = student_quantile(confidence, max(sample.drawn - 1, 1))
     if sample.ahead is not None:
         return bounded_interval(value, variance, metric.bounds, quantile)
     return score_interval(value, Evidence(variance), metric.bounds, quantile)
@@ -163,13 +168,14 @@ def _variance(metric: Metric, sample: RandomSample, z: float, *, stratified: boo
     """Variance of the estimate by the gradient (C4), by predicted class (C5) when rows are calibrated.
 
     It is taken at counts with z^2 pseudo-labels added (half right, half wrong, as Agresti and Coull do for one
-    share): a sample without a single error must not give an interval of width 0.
+    share): a sample without a single error must not give an interval of width 0. Where labels come in groups, so do
+    those that are added: there are as many of them to the effective number of labels.
     """
-    smoothed = sample.counts + _pseudo_labels(metric, sample, z**2)
+    smoothed = sample.counts + _pseudo_labels(metric, sample, z**2 * sample.effect)
     influence = metric.gradient(sample.table)  # dQ of moving one point into a cell
     if not stratified:
         share, size = smoothed / smoothed.sum(), sample.rows.sum()
-        left = 1 - sample.drawn / size if sample.ahead is None else sample.ahead.effect
+        left = 1 - sample.drawn / size if sample.ahead is None else sample.effect
         spread = (share * influence**2).sum() - (share * influence).sum() ** 2
         return max(0.0, float(size**2 * left * spread / smoothed.sum()))
     kept = sample.rows > 0

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pyarrow as pa
@@ -384,6 +385,27 @@ def test_a_spark_frame_is_the_pool_of_the_table(table, expected, spark, tmp_path
     frame = spark.read.parquet(str(tmp_path / "t.parquet"))
     same(altmas.Pool.from_table(frame, **ROLES), expected)
     same(altmas.Pool.from_table(frame, **ROLES, store=tmp_path / "pool.parquet"), expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("local", [True, False])
+def test_rows_of_a_spark_frame_come_in_order_and_nothing_stays_behind(spark, monkeypatch, tmp_path, local):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if not local:
+        monkeypatch.setattr(engines, "_on_this_machine", lambda frame: False)
+    monkeypatch.setattr(engines, "PACKET", 2000)
+    monkeypatch.setattr(engines, "PACKETS", 3)
+    frame = spark.range(0, 5000, 1, 7).selectExpr("id as case", "id % 2 as vendor", "cast(id as float) as x")
+    batches = list(engines.source_of(frame).batches(["case", "x"]))
+    assert local or len(batches) > 21 and max(batch.nbytes for batch in batches) <= 2000
+    assert pa.concat_tables(batches)["case"].to_pylist() == list(range(5000))
+    interrupted = engines.source_of(frame).batches(["case"])
+    next(interrupted)
+    interrupted.close()
+    assert not list(tmp_path.iterdir())
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+    with pytest.raises(PoolError, match="has no rows"):
+        altmas.Pool.from_table(frame.where("case < 0"), prediction="vendor", features=["x"])
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -27,6 +27,9 @@ Group = tuple[str, ...]
 ROWS = 65_536
 """Rows that are looked at together."""
 
+PACKET, PACKETS = 2**20, 16
+"""Bytes of rows that an executor of Spark packs together, and packets that its driver takes together."""
+
 IN_MEMORY = 128 * 2**20
 """Bytes of numbers up to which a matrix is held in memory; a larger one is memory-mapped from a temporary file."""
 
@@ -160,24 +163,65 @@ def _of_duckdb(relation: Any) -> Source:
 
 
 def _of_spark(frame: Any) -> Source:
-    """Executors pack their rows as Arrow, and the driver unpacks one partition after the other."""
-
-    def packed(batches: Any) -> Any:  # it travels to the executors by value: altmas need not be installed there
-        import pyarrow
-
-        for batch in batches:
-            sink = pyarrow.BufferOutputStream()
-            with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
-                stream.write_batch(batch)
-            packet = pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())
-            yield pyarrow.RecordBatch.from_arrays([packet], ["packet"])
+    """Spark hands partitions to its driver as a whole, however large; so they are made small on the way."""
 
     def batches(columns: list[str]) -> Iterator[pa.Table]:
         chosen = frame.select(*("`" + name.replace("`", "``") + "`" for name in columns))
-        for row in chosen.mapInArrow(packed, "packet binary").toLocalIterator():
-            yield pa.ipc.open_stream(bytes(row["packet"])).read_all()
+        yield from _written(chosen, columns) if _on_this_machine(frame) else _sent(chosen)
 
     return Source("the Spark frame", frame.columns, batches)
+
+
+def _on_this_machine(frame: Any) -> bool:
+    """Whether the executors write to the disk of this process: local mode, not through Spark Connect."""
+    return ".connect." not in type(frame).__module__ and frame.sparkSession.conf.get("spark.master", "")[:5] == "local"
+
+
+def _written(frame: Any, columns: list[str]) -> Iterator[pa.Table]:
+    """The rows in order, by way of Parquet files in the folder for temporary files (TMPDIR)."""
+    with tempfile.TemporaryDirectory(prefix="altmas-") as name:
+        folder = Path(name) / "spark"
+        how = {"parquet.block.size": str(16 * PACKET), "compression": "none"}
+        frame.write.options(**how).parquet(folder.as_uri())
+        yield from of_dataset(_dataset(folder, None, "the Spark frame"), "the Spark frame").batches(columns)
+
+
+def _sent(frame: Any) -> Iterator[pa.Table]:
+    """The rows in order, as packets that lie on the executors' disks until the driver takes a few at a time."""
+    from pyspark import StorageLevel
+
+    packets = frame.mapInArrow(_packing(PACKET), "place long, packet binary").persist(StorageLevel.DISK_ONLY)
+    try:
+        parts = -(-packets.count() // PACKETS) or 1
+        in_order = packets.repartitionByRange(parts, "place").sortWithinPartitions("place")
+        for row in in_order.select("packet").toLocalIterator():
+            yield pa.ipc.open_stream(bytes(row["packet"])).read_all()
+    finally:
+        packets.unpersist()
+
+
+def _packing(size: int) -> Callable[[Any], Any]:
+    """The function that packs batches of rows on an executor, about `size` bytes in a packet, with its place.
+
+    It travels to the executors by value: altmas need not be installed there.
+    """
+
+    def packed(batches: Any) -> Any:
+        import pyarrow
+        from pyspark import TaskContext
+
+        place = TaskContext.get().partitionId() << 33
+        for batch in batches:
+            rows = max(1, batch.num_rows * size // max(batch.nbytes, size))
+            for start in range(0, batch.num_rows, rows):
+                sink = pyarrow.BufferOutputStream()
+                with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
+                    stream.write_batch(batch.slice(start, rows))
+                columns = [pyarrow.array([place]), pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())]
+                yield pyarrow.RecordBatch.from_arrays(columns, ["place", "packet"])
+                place += 1
+
+    return packed
 
 
 def _of_dask(frame: Any) -> Source:

@@ -9,17 +9,21 @@ OLDEST := .venv-minimum
 # Compiled modules are kept, also where the environment says otherwise: hundreds of tests start a process of their own.
 export PYTHONDONTWRITEBYTECODE :=
 
+# One thread for each of the processes that share the cores: more of them wait for each other.
+test slow minimum: export OMP_NUM_THREADS := 1
+test slow minimum: export OPENBLAS_NUM_THREADS := 1
+
 .PHONY: demo test slow mutants minimum coverage lint types check site engines wheel clean
 
 demo: $(MARK)
 	$(BIN)/altmas demo
 
 test: $(MARK)-dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # The long statistical tests, which `make test` leaves out.
 slow: $(MARK)-dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 # Small faults planted in the code that estimates, draws, stores, stops and lets in: the tests must notice 90 % of them.
 mutants: $(MARK)-dev
@@ -31,7 +35,7 @@ minimum:
 	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
 	$(OLDEST)/bin/python .ci/minimum.py > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt --editable '.[paper]' --group dev
-	$(OLDEST)/bin/python -m pytest -n auto --dist loadgroup
+	$(OLDEST)/bin/python -m pytest -n auto --dist loadfile
 
 coverage: $(MARK)-dev
 	$(BIN)/python -m pytest --cov=altmas --cov-report=term:skip-covered --cov-fail-under=95

@@ -17,8 +17,6 @@ from altmas.methods.paper.xwed import Xwed, wrong_disagreement, xwed
 from altmas.metrics import metric_set
 from altmas.task import Task
 
-pytestmark = pytest.mark.xdist_group("batchbald")  # what its module makes once is made once
-
 FIRST, SECOND, EVEN = [[0.9, 0.1], [0.1, 0.9]], [[0.8, 0.2], [0.3, 0.7]], [[0.5, 0.5], [0.5, 0.5]]
 
 

@@ -11,8 +11,6 @@ from altmas.methods.paper.surrogates.bayes_by_backprop import BayesianNetwork, P
 from altmas.methods.paper.surrogates.minibatches import segments
 from altmas.methods.paper.surrogates.mlp import Weights
 
-pytestmark = pytest.mark.xdist_group("bayes_by_backprop")  # what its module makes once is made once
-
 
 def test_batch_shares_to_their_printed_digits():
     shares = batch_share(np.arange(1, 5), 4)

@@ -28,7 +28,6 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 
 pytestmark = [
-    pytest.mark.xdist_group("browser"),  # one browser for all
     pytest.mark.browser,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="browser tests need chromium and chromedriver"),
 ]

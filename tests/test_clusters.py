@@ -11,8 +11,6 @@ import altmas
 from altmas.compute import in_processes
 from altmas.simulate import simulate
 
-pytestmark = pytest.mark.xdist_group("clusters")
-
 OPTIONS = dict(methods=["assured", "tradition"], metrics=["accuracy", "recall[cat]"], budgets=[20, 40], repeats=3)
 NEEDED = "needs the dependency group engines (make engines)"
 

@@ -46,8 +46,7 @@ def made(name: str) -> Method:
 
 @pytest.fixture(
     params=[
-        pytest.param(name, marks=[pytest.mark.xdist_group(name), *([pytest.mark.paper] if make().traits.extra else [])])
-        for name, make in METHODS.items()
+        pytest.param(name, marks=[pytest.mark.paper] if make().traits.extra else []) for name, make in METHODS.items()
     ]
 )
 def method(request) -> Method:

@@ -11,8 +11,6 @@ import altmas
 from altmas import demo
 from cli_world import environment, run, start
 
-pytestmark = pytest.mark.xdist_group("demo")  # what its module makes once is made once
-
 
 def test_the_model_under_test_is_real_and_imperfect():
     pool, truth = demo.digits()

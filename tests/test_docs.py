@@ -12,8 +12,6 @@ import pytest
 from altmas.methods import METHODS
 from cli_world import environment
 
-pytestmark = pytest.mark.xdist_group("docs")  # what its module makes once is made once
-
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

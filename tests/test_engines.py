@@ -19,8 +19,6 @@ from altmas.errors import AltmasError, FileError, OutputExists, PoolError
 from altmas.pool import engines
 from cli_world import run
 
-pytestmark = pytest.mark.xdist_group("engines")
-
 NEEDED = "needs the dependency group engines (make engines)"
 N = 1000
 ROLES = dict(prediction="vendor", id="case", features=["x", "y"], scores=["p", "q"], slices=["year"], show="text")

@@ -8,8 +8,6 @@ import pytest
 
 from cli_world import make_session, run
 
-pytestmark = pytest.mark.xdist_group("mistakes")  # what its module makes once is made once
-
 INIT = ("init", "{new}", "--data", "{table}", "--id", "study_id", "--prediction", "vendor_label")
 SCORES = ("init", "{new}", "--data", "{scores}", "--prediction", "said")
 COLUMNS = ("'study_id', 'vendor_label'",)

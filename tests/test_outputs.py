@@ -357,8 +357,8 @@ def test_everything_that_writes_goes_through_one_rule():
     found = {
         one.relative_to(package).as_posix() for one in package.rglob("*.py") if pattern.search(one.read_text("utf-8"))
     }
-    # simulate adds lines to a file that `writable` has looked at, engines fills drafts of such files; memo replaces only
-    # a cache that altmas wrote
+    # simulate adds lines to a file that `writable` has looked at, engines fills drafts beside files that are not there
+    # yet; memo replaces only a cache that altmas wrote
     assert found <= {"outputs.py", "simulate.py", "memo.py", "pool/engines.py"}
 
 

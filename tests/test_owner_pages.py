@@ -13,7 +13,6 @@ from test_browser import CHROMIUM, DRIVER, Browser, browsing
 from web_world import OWNER, Page, axe_violations, threaded
 
 pytestmark = [
-    pytest.mark.xdist_group("owner browser"),
     pytest.mark.browser,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="browser tests need chromium and chromedriver"),
 ]

@@ -17,8 +17,6 @@ from altmas.scenarios.predict_performance import (
     rows_of,
 )
 
-pytestmark = pytest.mark.xdist_group("predict_performance")  # what its module makes once is made once
-
 
 def probabilities(x):
     """A model that was made for three clouds on a line, and looks at the first of its two columns."""

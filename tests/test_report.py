@@ -20,8 +20,6 @@ from altmas.report.words import verdict_of
 from altmas.session import Session
 from altmas.session.plan import Plan
 
-pytestmark = pytest.mark.xdist_group("report")  # what its module makes once is made once
-
 EVIL = '<script>alert("x")</script>'
 CLASSES = ["healthy", EVIL, 'say "it\'s" & <b>bold</b>']
 

@@ -8,8 +8,6 @@ import pytest
 from altmas.history import Batch, History
 from altmas.methods.assured.stages import LEVELS, begin, levels_of, race_times, stages_of
 
-pytestmark = pytest.mark.xdist_group("stages")  # what its module makes once is made once
-
 SIZES = np.array([0.3, 0.5, 0.8, 1.0, 1.0, 1.3, 1.7, 2.5])
 
 

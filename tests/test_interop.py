@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from altmas import AltmasError, Pool
@@ -139,6 +139,7 @@ def test_an_import_with_rulings_is_one_transaction(answered, tmp_path, monkeypat
 
 
 @settings(max_examples=40, deadline=None)
+@example(names=["0", "NaT"], ids=["0", "1", "2", "NaT"], suffix="csv")
 @given(
     names=st.lists(
         st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), min_size=2, max_size=5, unique=True

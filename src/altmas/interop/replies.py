@@ -88,14 +88,14 @@ class ImportResult:
 def reply_of(row: Mapping[str, Any], where: str) -> Reply | None:
     """The reply in one row of a plain file, None for a row that was not answered; FileError on a bad value."""
     id, label = row.get("id"), row.get("label")
-    if is_missing(id):
-        if all(is_missing(value) for value in row.values()):
+    if _is_blank(id):
+        if all(_is_blank(value) for value in row.values()):
             return None
         raise FileError(f"{where}: the id is missing; nothing was recorded")
     kind = text(row.get("kind"), where, "kind").strip().lower() or "label"
     if kind not in KINDS:
         raise FileError(f"{where}: kind {kind!r} is none of {listing(KINDS)}{near(kind, KINDS)}; nothing was recorded")
-    if is_missing(label):
+    if _is_blank(label):
         if kind == "label":
             return None
         label = None
@@ -136,7 +136,7 @@ def scalar(value: object, where: str, what: str) -> object:
 def text(value: object, where: str, what: str) -> str:
     """A value as text, "" where it is missing."""
     value = as_whole(plain(value)) if not isinstance(value, str) else value
-    if value is None or is_missing(value):
+    if value is None or _is_blank(value):
         return ""
     if isinstance(value, dict | list | tuple):
         raise FileError(f"{where}: {what} holds {str(value)[:80]!r}; expected a text; nothing was recorded")
@@ -149,7 +149,7 @@ def text(value: object, where: str, what: str) -> str:
 def seconds_of(value: object, where: str) -> float | None:
     """A time in seconds, None where there is none; a decimal comma is understood."""
     value = plain(value)
-    if value is None or is_missing(value) or (isinstance(value, str) and not value.strip()):
+    if value is None or _is_blank(value) or (isinstance(value, str) and not value.strip()):
         return None
     try:
         seconds = float(value.strip().replace(",", ".") if isinstance(value, str) else value)  # type: ignore[arg-type]
@@ -351,3 +351,8 @@ def labelled_rows(session: "Session") -> Sequence[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _is_blank(value: object) -> bool:
+    """Whether a cell holds nothing; the text "NaT" is a name like any other."""
+    return not value if isinstance(value, str) else is_missing(value)

@@ -25,8 +25,9 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NETWORKS = ["altmas", "bald", "batchbald", "ase", "xwed"]
 INSTALL = "pip install 'altmas[paper]'"
-OF_THE_USER = {"pandas"}
-"""Frames are handed back as pandas ones where the user has it, and as pyarrow tables where not."""
+OF_THE_USER = {"pandas", "pyspark"}
+"""Frames are handed back as pandas ones where the user has it, and as pyarrow tables where not; whoever hands over a
+frame of Spark has it."""
 
 
 # ---------------------------------------------------------------- what is imported is declared

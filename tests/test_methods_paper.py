@@ -350,10 +350,12 @@ def test_trust_proposes_every_open_point_equally_often():
 
 
 def test_presets_choose_how_labels_are_filled_in():
-    assert AltMas().settings.label_mode == "expected" and AltMas().settings.cautious is True
-    assert AltMas(preset="paper").settings.label_mode == "hard" and AltMas(preset="paper").settings.cautious is False
+    assert (
+        AltMas(preset="safe").settings.label_mode == "expected" and AltMas(preset="safe").settings.trust == "cautious"
+    )
+    assert AltMas(preset="paper").settings.label_mode == "hard" and AltMas(preset="paper").settings.trust == "literal"
     assert AltMas(label_mode="sample").settings.label_mode == "sample"
-    assert Bald().settings.label_mode == "hard" and Bald().settings.cautious is None
+    assert Bald().settings.label_mode == "hard" and Bald().settings.trust is None
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_nothing_compiles_again_while_labels_are_told():
     assert len(compiled) == 1
 
 
-@pytest.mark.parametrize("columns, padded", [(1, 16), (16, 16), (17, 32), (668, 672), (784, 800), (794, 800), (5000, 5120)])
+@pytest.mark.parametrize("columns, padded", [(1, 16), (16, 16), (17, 32), (668, 672), (784, 800), (794, 800)])
 def test_size_classes_of_columns_add_little(columns, padded):
     assert padded_columns(columns) == padded
     assert padded - columns < max(16, columns / 8)

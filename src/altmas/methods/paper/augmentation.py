@@ -8,6 +8,8 @@ Two readings of what the paper leaves open (A.3 step 6, A.9 items 12 and 15):
 literal   the agree network sees x; precision is the share seen; without both kinds of labels the classifier is constant
 cautious  it sees x and the model's answer; precision is the lower 5 % Jeffreys bound; without both kinds of labels
           points are ranked by the belief of a surrogate trained on the true labels alone
+
+A third way, whose number of pseudo-labels does not leap, is in stable.py.
 """
 
 from collections.abc import Callable
@@ -88,17 +90,17 @@ def augment(
         if cautious:
             belief = belief_in_model(pool, known, surrogate, draws, rng)
             trust = float(measure(agree.sum(), (~agree).sum()))
-            return _chosen(unlabelled, belief[unlabelled], trust, power, nan, "surrogate", rng)
+            return chosen(unlabelled, belief[unlabelled], trust, power, nan, "surrogate", rng)
         return _literal_constant(unlabelled, agree[train].any(), agree[validation], power, rng)
     features = Features.of(pool)
     if cautious:
         features = features.with_predictions(pool.predictions, len(pool.classes))
-    chosen = train[oversampled(agree[train], rng)]
-    network = surrogate.fit(features.subset(labelled[chosen]), agree[chosen].astype(np.int64), 2, rng)
+    examples = train[oversampled(agree[train], rng)]
+    network = surrogate.fit(features.subset(labelled[examples]), agree[examples].astype(np.int64), 2, rng)
     scores = agree_scores(network, features)
     threshold, precision = best_threshold(scores[labelled[validation]], agree[validation], measure)
     above = unlabelled[scores[unlabelled] >= threshold]
-    return _chosen(above, scores[above], precision, power, threshold, "agree network", rng)
+    return chosen(above, scores[above], precision, power, threshold, "agree network", rng)
 
 
 def split(agree: Array, rng: np.random.Generator, share: float = VALIDATION) -> tuple[Ints, Ints]:
@@ -157,7 +159,7 @@ def pseudo_count(precision: float, candidates: int, power: float) -> int:
     return floor(wanted + 1e-9)  # 0.29 * 100 is 28.999999999999996
 
 
-def _chosen(
+def chosen(
     rows: Ints, scores: Array, precision: float, power: float, threshold: float, by: str, rng: np.random.Generator
 ) -> Augmentation:
     """The N_s points of highest score; ties at random."""
@@ -173,7 +175,7 @@ def _literal_constant(
     if not says_agree:
         return Augmentation(np.zeros(0, np.int64), trusted_by="constant")
     precision = float(share_right(agree.sum(), (~agree).sum()))
-    return _chosen(unlabelled, np.ones(len(unlabelled)), precision, power, nan, "constant", rng)
+    return chosen(unlabelled, np.ones(len(unlabelled)), precision, power, nan, "constant", rng)
 
 
 def agree_scores(network: Fitted, features: Features) -> Array:

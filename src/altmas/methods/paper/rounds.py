@@ -13,10 +13,11 @@ import numpy as np
 from altmas.errors import MethodError, PlanError
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
-from altmas.methods.draws import uniform_draws
+from altmas.methods.draws import drawn_uniformly, uniform_draws
 from altmas.methods.paper.acquisition import LABEL_MODES, Belief, believe
 from altmas.methods.paper.augmentation import NOTHING, Augmentation, augment
 from altmas.methods.paper.posterior import Posterior, mean_over_draws
+from altmas.methods.paper.stable import augment_stably
 from altmas.methods.paper.surrogates import SURROGATES, Surrogate, Training, surrogate_named
 from altmas.methods.paper.surrogates.tuning import Tuned, tuned
 from altmas.metrics import Metric, table_of
@@ -37,9 +38,10 @@ COMPLETE = "every point is labelled"
 class Settings:
     """Everything a round depends on besides the task and the labels.
 
-    cautious  how pseudo-labels are chosen (augmentation.py): True, False, or None for no augmentation at all
-    tune      whether learning rate, epochs and dropout are tuned when the first labels are told and whenever their
-              number has doubled
+    trust  how pseudo-labels are chosen: "literal" or "cautious" (augmentation.py), "stable" (stable.py), or None for no
+           augmentation at all
+    tune   whether learning rate, epochs and dropout are tuned when the first labels are told and whenever their number
+           has doubled
     """
 
     surrogate: str
@@ -47,7 +49,7 @@ class Settings:
     training: Training
     draws: int
     label_mode: str
-    cautious: bool | None = None
+    trust: str | None = None
     precision_power: float = 2
     pseudo_weight: float = 1.0
     initial: int | None = None
@@ -101,7 +103,8 @@ _one_at_a_time = Lock()
 
 def round_at(task: Task, history: History, settings: Settings) -> Round:
     """The round at these labels; computed once for asking and estimating, whatever was drawn meanwhile."""
-    key = (settings, task.seed, task.metrics, tuple(history.labels.items()))
+    uniform = drawn_uniformly(history).tobytes() if settings.trust == "stable" else b""
+    key = (settings, task.seed, task.metrics, tuple(history.labels.items()), uniform)
     with _one_at_a_time:
         return task.pool.memo.get("round", key, lambda: _round(task, history, settings))
 
@@ -112,17 +115,7 @@ def _round(task: Task, history: History, settings: Settings) -> Round:
     settings, info = tuned_at(task, history, settings)
     moment = [task.seed, number_of(FIT), len(history.labels)]
     rng, surrogate = np.random.default_rng(moment), settings.make()
-    pseudo = NOTHING
-    if settings.cautious is not None:
-        pseudo = augment(
-            pool,
-            known,
-            surrogate,
-            cautious=settings.cautious,
-            power=settings.precision_power,
-            draws=settings.draws,
-            rng=rng,
-        )
+    pseudo = pseudo_labels(task, history, settings, surrogate, rng)
     features = Features.of(pool)
     rows = np.concatenate([history.labelled, pseudo.rows])
     y = np.concatenate([history.codes, pool.predictions[pseudo.rows]])
@@ -133,6 +126,19 @@ def _round(task: Task, history: History, settings: Settings) -> Round:
     belief = believe(pool, posterior, task.metrics, settings.label_mode, [*moment, number_of(FILL)])
     training = {"examples": len(rows), "steps": fitted.trained.steps, "loss": fitted.trained.loss}
     return Round(belief, pseudo, info | {"draws": draws.count, "training": training})
+
+
+def pseudo_labels(
+    task: Task, history: History, settings: Settings, surrogate: Surrogate, rng: np.random.Generator
+) -> Augmentation:
+    """The pseudo-labelled set S of these labels (A.3)."""
+    power = settings.precision_power
+    if settings.trust is None:
+        return NOTHING
+    if settings.trust == "stable":
+        return augment_stably(task.pool, history.known, drawn_uniformly(history), surrogate, power=power, rng=rng)
+    cautious = settings.trust == "cautious"
+    return augment(task.pool, history.known, surrogate, cautious=cautious, power=power, draws=settings.draws, rng=rng)
 
 
 def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings, dict[str, Any]]:

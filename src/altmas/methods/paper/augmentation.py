@@ -90,7 +90,7 @@ def augment(
         if cautious:
             belief = belief_in_model(pool, known, surrogate, draws, rng)
             trust = float(measure(agree.sum(), (~agree).sum()))
-            return chosen(unlabelled, belief[unlabelled], trust, power, nan, "surrogate", rng)
+            return _chosen(unlabelled, belief[unlabelled], trust, power, nan, "surrogate", rng)
         return _literal_constant(unlabelled, agree[train].any(), agree[validation], power, rng)
     features = Features.of(pool)
     if cautious:
@@ -100,7 +100,7 @@ def augment(
     scores = agree_scores(network, features)
     threshold, precision = best_threshold(scores[labelled[validation]], agree[validation], measure)
     above = unlabelled[scores[unlabelled] >= threshold]
-    return chosen(above, scores[above], precision, power, threshold, "agree network", rng)
+    return _chosen(above, scores[above], precision, power, threshold, "agree network", rng)
 
 
 def split(agree: Array, rng: np.random.Generator, share: float = VALIDATION) -> tuple[Ints, Ints]:
@@ -159,7 +159,7 @@ def pseudo_count(precision: float, candidates: int, power: float) -> int:
     return floor(wanted + 1e-9)  # 0.29 * 100 is 28.999999999999996
 
 
-def chosen(
+def _chosen(
     rows: Ints, scores: Array, precision: float, power: float, threshold: float, by: str, rng: np.random.Generator
 ) -> Augmentation:
     """The N_s points of highest score; ties at random."""
@@ -175,7 +175,7 @@ def _literal_constant(
     if not says_agree:
         return Augmentation(np.zeros(0, np.int64), trusted_by="constant")
     precision = float(share_right(agree.sum(), (~agree).sum()))
-    return chosen(unlabelled, np.ones(len(unlabelled)), precision, power, nan, "constant", rng)
+    return _chosen(unlabelled, np.ones(len(unlabelled)), precision, power, nan, "constant", rng)
 
 
 def agree_scores(network: Fitted, features: Features) -> Array:

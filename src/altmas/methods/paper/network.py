@@ -21,6 +21,7 @@ class Network(Method, ABC):
     initial        labels drawn uniformly at first; by default 100, fewer for small pools
     tune           tune learning rate, epochs and dropout by Bayesian optimisation at first and whenever the number
                    of labels has doubled, as the paper does; many seconds each time (`altmas.tune` does it once)
+    tune_for       "log loss" of held-out labels, or "metric error": how far metrics of held-out labels are off
     """
 
     draws: int = 50
@@ -34,6 +35,7 @@ class Network(Method, ABC):
     enough: float = 0.02
     initial: int | None = None
     tune: bool = False
+    tune_for: str = "log loss"
 
     def __post_init__(self) -> None:
         _ = self.settings  # refuses what is out of range
@@ -60,6 +62,7 @@ class Network(Method, ABC):
             label_mode=label_mode,
             initial=self.initial,
             tune=self.tune,
+            tune_for=self.tune_for,
             **others,
         )
 

@@ -4,7 +4,8 @@ Asking and estimating at the same labels share the round: the last one of each p
 """
 
 from dataclasses import dataclass, replace
-from math import nan
+from functools import partial
+from math import isfinite, nan
 from threading import Lock
 from typing import Any
 
@@ -15,8 +16,8 @@ from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
 from altmas.methods.draws import drawn_uniformly, uniform_draws
 from altmas.methods.paper.acquisition import LABEL_MODES, Belief, believe
-from altmas.methods.paper.augmentation import NOTHING, Augmentation, augment
-from altmas.methods.paper.posterior import Posterior, mean_over_draws
+from altmas.methods.paper.augmentation import NOTHING, Augmentation, Ints, augment
+from altmas.methods.paper.posterior import Posterior, hard_labels, mean_over_draws, tables_of_labels
 from altmas.methods.paper.stable import augment_stably
 from altmas.methods.paper.surrogates import SURROGATES, Surrogate, Training, surrogate_named
 from altmas.methods.paper.surrogates.tuning import Tuned, tuned
@@ -25,11 +26,14 @@ from altmas.pool.features import Features
 from altmas.streams import number_of, stream
 from altmas.suggest import near
 from altmas.task import Task
+from altmas.types import Array
 
 START, FIT, PICK = "network: first labels", "network: fit", "network: ties"
 FILL, TUNE = "network: labels drawn from the belief", "network: tuning"
 """Streams of random numbers."""
 
+TUNE_FOR = ("log loss", "metric error")
+"""What tuning can make small."""
 UNSURE = "from the surrogate's belief, which carries no interval"
 COMPLETE = "every point is labelled"
 
@@ -40,6 +44,7 @@ class Settings:
 
     trust  how pseudo-labels are chosen: "literal" or "cautious" (augmentation.py), "stable" (stable.py), or None for no
            augmentation at all
+    tune_for  what tuning makes small: "log loss" of held-out labels, or "metric error" of the task's metrics on them
     tune   whether learning rate, epochs and dropout are tuned when the first labels are told and whenever their number
            has doubled
     """
@@ -54,11 +59,13 @@ class Settings:
     pseudo_weight: float = 1.0
     initial: int | None = None
     tune: bool = False
+    tune_for: str = TUNE_FOR[0]
 
     def __post_init__(self) -> None:
         for what, name, known in (
             ("surrogate", self.surrogate, tuple(SURROGATES)),
             ("label_mode", self.label_mode, LABEL_MODES),
+            ("tune_for", self.tune_for, TUNE_FOR),
         ):
             if name not in known:
                 raise MethodError(f"{what} {name!r} does not exist{near(name, known) or ';'} known: {', '.join(known)}")
@@ -148,16 +155,37 @@ def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings
         return settings, {}
     count = first * 2 ** int(np.log2(len(history.labels) / first))
     rows, codes = history.labelled[:count], history.codes[:count]
-    key = (settings, task.seed, rows.tobytes(), codes.tobytes())
+    by_metrics = settings.tune_for == "metric error"
+    key = (settings.training, settings.draws, task.seed, rows.tobytes(), codes.tobytes(), by_metrics and task.metrics)
 
     def tune() -> Tuned:
         rng, n_classes = stream(task.seed, TUNE, count), len(task.pool.classes)
         x = Features.of(task.pool).subset(rows)
-        return tuned(x, codes, n_classes, settings.training, settings.draws, rng)
+        objective = partial(metric_error, task, rows, codes) if by_metrics else None
+        return tuned(x, codes, n_classes, settings.training, settings.draws, rng, objective)
 
     found = task.pool.memo.get("tuned networks", key, tune, keep=TUNINGS_KEPT)
     chosen = replace(settings, dropout=found.dropout, training=found.training)
     return chosen, {"tuned": found.info() | {"labels": count}}
+
+
+def metric_error(task: Task, rows: Ints, codes: Ints, probs: Array, tested: Ints) -> float:
+    """How far the task's metrics of held-out labels are off when the labels are filled in by (A2): mean over metrics.
+
+    rows, codes  the labelled points;  probs  (M, n, C) of those at the positions `tested`. Metrics that these points
+    leave undefined do not count.
+    """
+    at, truth, n_classes = rows[tested], codes[tested], len(task.pool.classes)
+    filled, distances = hard_labels(probs), []
+    for metric in task.metrics:
+        members = metric.members(task.pool)
+        inside = np.ones(len(at), np.bool_) if members is None else members[at]
+        predicted = task.pool.predictions[at]
+        exact = metric.of_table(table_of(predicted[inside], truth[inside], n_classes)[None])[0]
+        believed, _ = mean_over_draws(metric, tables_of_labels(filled, predicted, n_classes, inside))
+        distances.append(abs(believed - exact))
+    defined = [distance for distance in distances if isfinite(distance)]
+    return float(np.mean(defined)) if defined else 0.0
 
 
 # ---------------------------------------------------------------- the first labels

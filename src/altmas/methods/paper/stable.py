@@ -8,14 +8,19 @@ score      what networks trained on the true labels think of the model's answer;
            did not see it, a point of the pool by the mean over the networks
 precision  the lower bound of a share, over labels that were drawn uniformly: those that were chosen because the model
            may be wrong there do not represent the pool
-threshold  the one that lends most, prec^power * #U, instead of the one of highest precision: a maximum that moves
+threshold  the one with the largest prec^power * #U, instead of the one of highest precision: a maximum that moves
            little when one label is added
+members    drawn at random from the points above the threshold, not the best-scored: a network that is taught only what
+           it is sure of learns nothing about the rest. The smaller the trusted part of the pool, the fewer are drawn,
+           because a part is not a sample of the pool
 """
+
+from math import floor
 
 import numpy as np
 
 from altmas.compute import in_order
-from altmas.methods.paper.augmentation import NOTHING, STEP, Augmentation, Ints, chosen, jeffreys_lower
+from altmas.methods.paper.augmentation import NOTHING, STEP, Augmentation, Ints, jeffreys_lower, pseudo_count
 from altmas.methods.paper.surrogates import Fitted, Surrogate
 from altmas.pool import Pool
 from altmas.pool.features import Features
@@ -40,7 +45,8 @@ def augment_stably(
     represents = np.isin(labelled, uniform) if len(uniform) else np.ones(len(labelled), np.bool_)
     threshold, precision = most_lending(own[represents], agree[represents], everywhere[unlabelled], power)
     above = unlabelled[everywhere[unlabelled] >= threshold]
-    return chosen(above, everywhere[above], precision, power, threshold, "surrogate", rng)
+    lent = rng.permutation(above)[: lent_count(precision, len(above), len(unlabelled), power)]
+    return Augmentation(lent, precision, threshold, len(above), "surrogate")
 
 
 def crossed_beliefs(pool: Pool, known: Ints, surrogate: Surrogate, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -67,6 +73,11 @@ def belief_in_answers(network: Fitted, features: Features, predictions: Ints) ->
         return np.asarray(network.mean(features[rows])[np.arange(len(predicted)), predicted])
 
     return np.concatenate(list(in_order(of_chunk, chunks)))
+
+
+def lent_count(precision: float, candidates: int, unlabelled: int, power: float) -> int:
+    """(A26) N_s = floor(prec^power * #U * #U / #unlabelled)."""
+    return floor(pseudo_count(precision, candidates, power) * candidates / unlabelled)
 
 
 def most_lending(scores: Array, agree: Array, pool_scores: Array, power: float) -> tuple[float, float]:

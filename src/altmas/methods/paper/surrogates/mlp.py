@@ -99,7 +99,7 @@ def train(
 
 def padded_columns(columns: int) -> int:
     """The size class of so many columns: at most about a sixteenth more than there are (and 16 at least)."""
-    grain = max(16, 2 ** (int(columns).bit_length() - 5))
+    grain = 1 << max(4, columns.bit_length() - 5)
     return -(-columns // grain) * grain
 
 

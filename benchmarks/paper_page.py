@@ -48,11 +48,12 @@ class Found:
     story: Row
     stable: list[Row]
     stable_parts: list[Row]
+    speed: list[Row]
 
     @classmethod
     def read(cls, rows: Path, ablations: Path, sizes: Path, story: Path) -> Found:
         told = json.loads(story.read_text(encoding="utf-8"))
-        apart = (read_numbers(file) if file.exists() else [] for file in (FILE, PARTS_FILE))
+        apart = (read_numbers(file) if file.exists() else [] for file in (FILE, PARTS_FILE, RESULTS / "speed.csv"))
         return cls(read_numbers(rows), read_numbers(ablations), read_numbers(sizes), told, *apart)
 
     @classmethod
@@ -257,6 +258,24 @@ def stable_parts_table(found: Found) -> str:
     return markdown(["model", "setting", "repeats", *columns], lines)
 
 
+def speed_table(found: Found) -> str:
+    """Processor seconds of the stages of a round, before and now."""
+    columns = [("before", "safe"), ("now", "safe"), ("now", "stable")]
+    stages = ("pseudo-labels", "surrogate fit", "posterior pass", "whole round, median", "first round")
+    lines = []
+    for stage in stages:
+        before, now, stable = (
+            _one(found.speed, edition=edition, preset=preset, points=10_000, what=f"processor seconds, {stage}")[
+                "value"
+            ]
+            for edition, preset in columns
+        )
+        lines.append([stage, f"{before:.2f}", f"{now:.2f}", f"{now / before:.2f}", f"{stable:.2f}"])
+    loads = [_one(found.speed, edition=e, preset=p, what="load average meanwhile")["value"] for e, p in columns]
+    lines.append(["load of the machine", f"{loads[0]:.0f}", f"{loads[1]:.0f}", "", f"{loads[2]:.0f}"])
+    return markdown(["", "before, `safe`", "now, `safe`", "ratio", "now, `stable`"], lines)
+
+
 # ---------------------------------------------------------------- claims
 
 
@@ -395,6 +414,7 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "ablations": ablations_table,
     "stable": stable_table,
     "stable parts": stable_parts_table,
+    "speed": speed_table,
 }
 
 

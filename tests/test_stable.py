@@ -85,9 +85,9 @@ def test_one_more_label_moves_the_number_little():
     assert counts[0] > counts[1] > counts[2] > counts[0] / 2
 
 
-def test_a_trusted_part_of_the_pool_lends_less_than_its_share():
-    assert lent_count(1.0, 400, 400, 8) == 400
-    assert lent_count(0.5, 100, 400, 2) == 6  # 25 by (A5), a quarter of them
+def test_a_bad_model_lends_less_of_what_is_trusted():
+    assert lent_count(1.0, 400, 1.0, 8) == 400
+    assert lent_count(0.5, 100, 0.25, 2) == 6  # 25 by (A5), a quarter of them
 
 
 # ---------------------------------------------------------------- whole sets
@@ -109,7 +109,9 @@ def world(accuracy, n=500, labelled=80, seed=0):
 def test_what_is_lent_is_right_for_good_and_bad_models(accuracy, least):
     pool, known, truth = world(accuracy)
     found = augment_stably(pool, known, np.arange(80), QUICK, power=8, rng=rng())
-    assert len(found.rows) == lent_count(found.precision, found.candidates, 420, 8) >= least
+    right = int((pool.predictions[:80] == truth[:80]).sum())
+    bound = float(jeffreys_lower(right, 80 - right))
+    assert len(found.rows) == lent_count(found.precision, found.candidates, bound, 8) >= least
     assert (known[found.rows] < 0).all() and len(set(found.rows)) == len(found.rows)
     assert (pool.predictions[found.rows] != truth[found.rows]).sum() <= max(1, 0.1 * len(found.rows))
     assert found.trusted_by == "surrogate"

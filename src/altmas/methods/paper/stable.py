@@ -11,8 +11,8 @@ precision  the lower bound of a share, over labels that were drawn uniformly: th
 threshold  the one with the largest prec^power * #U, instead of the one of highest precision: a maximum that moves
            little when one label is added
 members    drawn at random from the points above the threshold, not the best-scored: a network that is taught only what
-           it is sure of learns nothing about the rest. The smaller the trusted part of the pool, the fewer are drawn,
-           because a part is not a sample of the pool
+           it is sure of learns nothing about the rest. The worse the model is as a whole, the fewer are drawn, because
+           the points on which a bad model is right are not a sample of the pool
 """
 
 from math import floor
@@ -45,7 +45,8 @@ def augment_stably(
     represents = np.isin(labelled, uniform) if len(uniform) else np.ones(len(labelled), np.bool_)
     threshold, precision = most_lending(own[represents], agree[represents], everywhere[unlabelled], power)
     above = unlabelled[everywhere[unlabelled] >= threshold]
-    lent = rng.permutation(above)[: lent_count(precision, len(above), len(unlabelled), power)]
+    accuracy = float(jeffreys_lower(agree[represents].sum(), (~agree[represents]).sum()))
+    lent = rng.permutation(above)[: lent_count(precision, len(above), accuracy, power)]
     return Augmentation(lent, precision, threshold, len(above), "surrogate")
 
 
@@ -75,9 +76,9 @@ def belief_in_answers(network: Fitted, features: Features, predictions: Ints) ->
     return np.concatenate(list(in_order(of_chunk, chunks)))
 
 
-def lent_count(precision: float, candidates: int, unlabelled: int, power: float) -> int:
-    """(A26) N_s = floor(prec^power * #U * #U / #unlabelled)."""
-    return floor(pseudo_count(precision, candidates, power) * candidates / unlabelled)
+def lent_count(precision: float, candidates: int, accuracy: float, power: float) -> int:
+    """(A26) N_s = floor(prec^power * #U * acc), acc the lower bound of the model's accuracy over the same labels."""
+    return floor(pseudo_count(precision, candidates, power) * accuracy)
 
 
 def most_lending(scores: Array, agree: Array, pool_scores: Array, power: float) -> tuple[float, float]:

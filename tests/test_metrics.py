@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from altmas.errors import MetricError
@@ -120,6 +120,7 @@ def test_classes_and_slices_may_be_called_anything(name):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab,[]@=é🦊 0"), min_size=1, max_size=4), min_size=2, max_size=4, unique=True))
+@example(["0", "0, "])
 def test_the_name_of_a_metric_finds_the_same_metric_again(classes):
     pool = Pool(None, classes, classes=classes, slices={"s": classes})
     for kind in ("precision", "recall", "f1", "jaccard"):

@@ -40,8 +40,8 @@ def test_every_name_in_the_list_can_be_asked_for():
     concrete |= {"pass_rate": "share[1]"}
     pool = Pool(None, [1, 2, 3], scores=np.eye(3), classes=[1, 2, 3], slices={"site": ["A", "A", "B"]})
     for name in known_names():
-        for general, example in concrete.items():
-            name = name.replace(general, example)
+        for general, specific in concrete.items():
+            name = name.replace(general, specific)
         wanted = ("cost", np.eye(3)) if name == "cost" else name
         assert all(isinstance(metric, Metric) for metric in metric_set([wanted], pool))
 

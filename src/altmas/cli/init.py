@@ -33,6 +33,8 @@ def init(
     show_: opt.Show = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    weight: opt.Weight = None,
+    sample: opt.Sample = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budget: Annotated[
@@ -86,7 +88,7 @@ def init(
     keep the table where it is, the session reads it again. Without --prediction it is the items themselves that are
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
-    pool = opt.pool_of(data, prediction, id, features, scores, slices, show_, classes, group)
+    pool = opt.pool_of(data, prediction, id, features, scores, slices, show_, classes, group, weight, sample, seed)
     made = Session.create(
         session,
         pool,

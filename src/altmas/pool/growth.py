@@ -87,6 +87,7 @@ def _refuse_other_parts(pool: Pool, more: Pool) -> None:
             f"the items have {more.features.shape[1]} features, the points of this session {pool.features.shape[1]}; "
             "give the same ones; nothing was recorded"
         )
+    _refuse_other("weights", pool.weights, more.weights)
     if pool.items is not None and more.items is None:
         raise PoolError("the items have nothing to show, the points of this session have; nothing was recorded")
 
@@ -122,6 +123,8 @@ def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
     other.models = tuple(_joined(mine, more.model(mine.name)) for mine in pool.models)
     if pool.features is not None and more.features is not None:
         other.features = np.concatenate([pool.features, more.features])
+    if pool.weights is not None and more.weights is not None:
+        other.weights = np.concatenate([pool.weights, more.weights])
     before = pool.slices.get(WAVE, np.full(len(pool), first))
     other.slices = {
         name: np.concatenate([pool.slices[name], more.slices[name]]) for name in pool.slices if name != WAVE

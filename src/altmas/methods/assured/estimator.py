@@ -13,6 +13,8 @@ A pool that grew has domains d, points that came together. A stage is about the 
     n_sd = n_s * (sum of sizes over the population in d) / (sum of sizes over the population)                   (V7)
 and h_sd = 1 where fewer than `FEW` of its labels fall into d. Of a domain that no stage with a label is about nothing
 is known: its unlabelled points may be anything, which is added to the interval on both sides.
+Where a row stands for k_i rows (W1) tables, corrections and influences count it k_i times, and
+    h_s  = (sum of k over the points of T_s without a label) / sum over the sample of k_i (1/p_i - 1)           (W2)
 Rows of e add up to 0, so the row sums of That are the known ones. A wrong belief costs width, never validity.
 A metric is Q(B) + <D(B), That - B>, linearised at a table B near That: exact for accuracy and precision.
 Other metrics need the weights W[i, c] that tables are sums of, with the same formula for each point: What and, for the
@@ -34,7 +36,7 @@ from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import LabelWeights, Metric, RowCodes, table_of
 from altmas.metrics.formulas import positive
-from altmas.metrics.influence import ItemInfluence, SumOfItems
+from altmas.metrics.influence import ItemInfluence, sum_of_items
 from altmas.metrics.scores import bins_of
 from altmas.pool import Pool
 from altmas.types import Array
@@ -85,6 +87,11 @@ class Difference:
         return len(self.pool.classes)
 
     @cached_property
+    def weight(self) -> Array:
+        """(N,) how many rows each point stands for."""
+        return np.ones(len(self.known)) if self.pool.weights is None else self.pool.weights
+
+    @cached_property
     def _by_predictions(self) -> RowCodes:
         return RowCodes(("predicted", None), self.predictions, self.n_classes)
 
@@ -106,7 +113,7 @@ class Difference:
         """The stages as they are seen from the points inside, one for each domain."""
         if self.domains is None or len(self.domains) == 1:
             return [
-                _Part.of(number, one, share, self.inside, self.known)
+                _Part.of(number, one, share, self.inside, self.weight)
                 for number, (one, share) in enumerate(zip(self.samples, self.shares, strict=True))
             ]
         return [part for rows in self.domains if self.inside[rows].any() for part in self._parts_in(rows)]
@@ -117,10 +124,10 @@ class Difference:
         inside[rows] = self.inside[rows]
         about = [(number, one) for number, one in enumerate(self.samples) if one.stage.within[rows].all()]
         if not about:
-            return [_Part.unseen(len(self.samples) - 1, self.samples[-1], inside, self.known)]
+            return [_Part.unseen(len(self.samples) - 1, self.samples[-1], inside, self.known, self.weight)]
         shares = shares_in([one for _, one in about], rows)
         return [
-            _Part.of(number, one, share, inside, self.known, few=FEW)
+            _Part.of(number, one, share, inside, self.weight, few=FEW)
             for (number, one), share in zip(about, shares.tolist(), strict=True)
         ]
 
@@ -160,7 +167,7 @@ class Difference:
     @cached_property
     def known_weights(self) -> LabelWeights:
         """The weights of the labelled points alone."""
-        return LabelWeights.of_truth(self.known, self.n_classes, self.inside & (self.known >= 0))
+        return LabelWeights.of_truth(self.known, self.n_classes, self.inside & (self.known >= 0), self.pool.weights)
 
     def tables(self, rows: RowCodes) -> tuple[Array, Array]:
         """(R, C) each: the table as believed, known labels where there are; and its correction, rows that add up to 0.
@@ -171,7 +178,7 @@ class Difference:
             expected = np.asarray(sum(part.share * self._expected(part, rows) for part in self.parts))
             correction = np.zeros_like(expected)
             for part in self.parts:
-                codes, weights = rows.codes[part.rows], part.share * part.expansion
+                codes, weights = rows.codes[part.rows], part.share * part.expansion * part.weight
                 np.add.at(correction, (codes, self.known[part.rows]), weights)
                 np.subtract.at(correction, codes, part.belief.rows(part.rows) * weights[:, None])
             self._tables[rows.key] = expected, correction
@@ -179,8 +186,12 @@ class Difference:
 
     def _expected(self, part: "_Part", rows: RowCodes) -> Array:
         labelled = rows.codes[part.labelled], self.known[part.labelled]
-        known = table_of(*labelled, self.n_classes, n_rows=rows.count)
-        return np.asarray(known + part.belief.table_by(rows.codes, rows.count, part.rest))
+        weights = self.pool.weights
+        known = table_of(
+            *labelled, self.n_classes, None if weights is None else weights[part.labelled], n_rows=rows.count
+        )
+        rest = part.rest if weights is None else part.rest * weights
+        return np.asarray(known + part.belief.table_by(rows.codes, rows.count, rest))
 
     @cached_property
     def expected(self) -> Array:
@@ -209,7 +220,7 @@ class Difference:
             weight = np.where(part.rest, part.belief.of_class(code), 0.0)
             weight[part.labelled] = self.known[part.labelled] == codes[part.labelled]
             found += part.share * weight
-        return found
+        return found if self.pool.weights is None else found * self.pool.weights
 
     def classes_corrected(self, code: int | Array) -> Array:
         """(N,) the correction of W[i, code], 0 but at the samples."""
@@ -218,7 +229,7 @@ class Difference:
             wanted = codes[part.rows]
             believed = part.belief.rows(part.rows)[np.arange(len(part.rows)), wanted]
             found[part.rows] += part.share * part.expansion * ((self.known[part.rows] == wanted) - believed)
-        return found
+        return found if self.pool.weights is None else found * self.pool.weights
 
     @cached_property
     def spread_of_weights(self) -> tuple[Array, Array]:
@@ -239,7 +250,7 @@ class Difference:
         """The value of a metric of these points, and the influence that its terms are made of."""
         whole = Estimated(self)
         base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool))
-        at_base, items = metric.at(self.pool, base)
+        at_base, items = metric.moved_by(self.pool, base)
         value = at_base + items.dot(whole, base)
         if not self.unlabelled.any():
             value = metric.value(self.pool, self.known_weights)
@@ -261,6 +272,7 @@ class Difference:
             groups=self._groups(side.items, members, found, rows, tail),
             spread=side.spread,
             size=int(self.inside.sum()),
+            mass=float(self.weight[self.inside].sum()),
             labels=self.labels,
             drawn=self.drawn,
             unlabelled=int(self.unlabelled.sum()),
@@ -287,7 +299,10 @@ class Difference:
     def _largest_change(self, items: ItemInfluence) -> float:
         """How much the label of one unlabelled point can change the metric at most."""
         lowest, highest = items.range()
-        return float((highest - lowest)[self.unlabelled].max(initial=0.0))
+        changes = (highest - lowest)[self.unlabelled]
+        if self.pool.weights is not None and changes.any():  # sums of unequal steps: the step of an average unit
+            return float((changes**2).sum() / changes.sum())
+        return float(changes.max(initial=0.0))
 
     def _groups(
         self, items: ItemInfluence, members: Sequence[Mask], squares: Array, rows: Array, tail: float
@@ -340,7 +355,7 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
             squares[part.rows] += moved**2
         excess = side_metric.excess(pool, squares)
         too_high, too_low = (too_high + excess, too_low) if factor > 0 else (too_high, too_low + excess)
-    items = SumOfItems(parts)
+    items = sum_of_items(parts)
     low, high = union._anything(items)
     stages = [(part.number, part.rows) for part in union.parts]
     rows = np.concatenate([rows for _, rows in stages])
@@ -351,6 +366,7 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
         groups=union._groups(items, [np.ones(n_points, np.bool_)], found, rows, tail),
         spread=items.spread(Base(union)),
         size=int(union.inside.sum()),
+        mass=float(union.weight[union.inside].sum()),
         labels=union.labels,
         drawn=min(among(side_metric.members(pool)).drawn for _, side_metric in metric.parts),
         unlabelled=int(union.unlabelled.sum()),
@@ -396,7 +412,7 @@ class _OfEstimator:
 
     @property
     def mass(self) -> Array:
-        return self.estimator.inside.astype(np.float64)
+        return self.estimator.inside * self.estimator.weight
 
 
 @dataclass(frozen=True)
@@ -429,10 +445,11 @@ class Base(_OfEstimator):
         expected = self.estimator.classes_expected(code)
         if self.along is None or not isinstance(code, int):
             return expected
-        count = int(np.clip(self.estimator.drawn // LABELS_PER_BIN, 1, MOST_BINS))
+        count, weight = int(np.clip(self.estimator.drawn // LABELS_PER_BIN, 1, MOST_BINS)), self.estimator.weight
         bins = bins_of(self.along[:, code], self.mass, count)
         moved = np.bincount(bins, self.estimator.classes_corrected(code), count)
-        return shifted_odds(expected, bins, np.bincount(bins, expected, count) + self._trust(count) * moved)
+        totals = np.bincount(bins, expected, count) + self._trust(count) * moved
+        return weight * shifted_odds(expected / weight, bins, totals, weight)
 
     def _trust(self, cells: int) -> float:
         return self.estimator.drawn / (self.estimator.drawn + RECIPE.labels_per_class * cells)
@@ -440,10 +457,11 @@ class Base(_OfEstimator):
 
 @dataclass(frozen=True)
 class Believed:
-    """W as one belief has it, labels aside; members (N,) the points inside, or None for all."""
+    """W as one belief has it, labels aside; members (N,) the points inside, or None for all; weight (N,) or None."""
 
     belief: Belief
     members: Mask | None = None
+    weight: Array | None = None
 
     @property
     def n_classes(self) -> int:
@@ -451,18 +469,23 @@ class Believed:
 
     @property
     def mass(self) -> Array:
-        return np.ones(len(self.belief.agree)) if self.members is None else self.members.astype(np.float64)
+        found = np.ones(len(self.belief.agree)) if self.members is None else self.members.astype(np.float64)
+        return found if self.weight is None else found * self.weight
 
     def table(self, rows: RowCodes) -> Array:
-        return self.belief.table_by(rows.codes, rows.count, self.members)
+        return self.belief.table_by(rows.codes, rows.count, self.members if self.weight is None else self.mass)
 
     def of_class(self, code: int | Array) -> Array:
         found = self.belief.of_class(code)
+        if self.weight is not None:
+            found = found * self.weight
         return found if self.members is None else np.where(self.members, found, 0.0)
 
 
-def shifted_odds(chances: Array, bins: Array, totals: Array) -> Array:
+def shifted_odds(chances: Array, bins: Array, totals: Array, weight: Array | None = None) -> Array:
     """(N,) the chances with odds multiplied by one factor in each bin, so that they add up to these totals.  (S10)
+
+    weight  (N,) how often each counts in the totals; once by default.
 
     Chances of 0 and 1 stay; a total that cannot be reached is come as close to as a factor of e^10 allows.
     """
@@ -476,7 +499,8 @@ def shifted_odds(chances: Array, bins: Array, totals: Array) -> Array:
 
     for _ in range(30):
         middle = (low + high) / 2
-        enough = np.bincount(bins, shifted(middle), len(totals)) >= totals
+        counted = shifted(middle) if weight is None else shifted(middle) * weight
+        enough = np.bincount(bins, counted, len(totals)) >= totals
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return shifted((low + high) / 2)
 
@@ -485,7 +509,8 @@ def shifted_odds(chances: Array, bins: Array, totals: Array) -> Array:
 class _Part:
     """A stage seen from the points inside: rows (n,) of its sample, expansion (n,), labelled rows, the rest (N,).
 
-    number  the place of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5))
+    number  the place of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5), (W2))
+    weight  (n,) k of the sample
     """
 
     number: int
@@ -496,10 +521,11 @@ class _Part:
     labelled: Array
     rest: Mask
     expansion: Array
+    weight: Array
     ratio: bool = True
 
     @classmethod
-    def of(cls, number: int, sample: StageSample, share: float, inside: Mask, known: Array, few: int = 0) -> "_Part":
+    def of(cls, number: int, sample: StageSample, share: float, inside: Mask, weight: Array, few: int = 0) -> "_Part":
         """The stage's part in these points; with fewer labels than `few` its expansion is not scaled."""
         rows = sample.rows[inside[sample.rows]]
         labelled = np.concatenate([np.flatnonzero(sample.before & inside), rows])
@@ -508,33 +534,36 @@ class _Part:
         chance = np.maximum(sample.stage.chances[rows], 1e-12)
         odds = (1 - chance) / chance
         if len(rows) < few:
-            return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, odds, ratio=False)
-        total = float(odds.sum())
-        expansion = odds * (rest.sum() / total) if total > 0 else odds * 0.0
-        return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, expansion)
+            return cls(
+                number, sample.stage, sample.belief, share, rows, labelled, rest, odds, weight[rows], ratio=False
+            )
+        total = float((odds * weight[rows]).sum())
+        expansion = odds * (float(weight[rest].sum()) / total) if total > 0 else odds * 0.0
+        return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, expansion, weight[rows])
 
     @classmethod
-    def unseen(cls, number: int, sample: StageSample, inside: Mask, known: Array) -> "_Part":
+    def unseen(cls, number: int, sample: StageSample, inside: Mask, known: Array, weight: Array) -> "_Part":
         """Points that no stage with a label is about, as the belief of this one has them."""
         labelled, nothing = inside & (known >= 0), np.zeros(0, np.int64)
         rest = inside & ~labelled
-        return cls(number, sample.stage, sample.belief, 1.0, nothing, np.flatnonzero(labelled), rest, np.zeros(0))
+        told = np.flatnonzero(labelled)
+        return cls(number, sample.stage, sample.belief, 1.0, nothing, told, rest, np.zeros(0), weight[nothing])
 
     def squares(self, residuals: Array) -> Array:
         """(n,) squared terms whose sum estimates c_s^2 Var T_s: (c_s h (1/p - 1) (e - mean))^2 / (1 - p)."""
         centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
         scale = (self.share * self.expansion) ** 2 / np.maximum(1 - chance, 1e-12) * lost
-        return np.asarray(scale * (residuals - centre) ** 2)
+        return np.asarray(scale * (residuals - centre * self.weight) ** 2)
 
     def centred(self, residuals: Array) -> Array:
         """(n,) the roots of `squares`, signed."""
         centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
         scale = self.share * self.expansion * np.sqrt(lost / np.maximum(1 - chance, 1e-12))
-        return np.asarray(scale * (residuals - centre))
+        return np.asarray(scale * (residuals - centre * self.weight))
 
     def _centre(self, residuals: Array) -> tuple[float, float]:
-        """The mean that a ratio takes off the residuals, and the factor for the degree of freedom that it costs."""
-        total, n = float(self.expansion.sum()), len(residuals)
+        """The mean by unit of weight that a ratio takes off the residuals, and what the degree of freedom costs."""
+        total, n = float((self.expansion * self.weight).sum()), len(residuals)
         if not self.ratio or total <= 0:
             return 0.0, 1.0
         return float((self.expansion * residuals).sum()) / total, n / max(n - 1, 1)
@@ -576,6 +605,7 @@ class Linearised:
     """One metric to first order: its value, and what its interval is made of.
 
     groups  parts of the variance;  spread  sum over all points of (D - mean)^2;  size  points inside
+    mass    rows that these stand for: their number unless rows have weights
     labels, drawn, unlabelled, skipped  points with a label, labels in samples, points without, skipped ones
     terms   (n,) signed terms of the correction, at the sampled rows
     half_point  half of what the label of one more point can change
@@ -589,6 +619,7 @@ class Linearised:
     groups: Sequence[Group]
     spread: float
     size: int
+    mass: float
     labels: int
     drawn: int
     unlabelled: int
@@ -626,16 +657,20 @@ class Linearised:
             variance=variance,
             skew_low=max(-skew, 0.0),
             skew_high=max(skew, 0.0),
-            curve=variance / (self.size * self.spread) if self.spread > 0 else 0.0,
+            curve=variance / (self.mass * self.spread) if self.spread > 0 else 0.0,
             unseen_low=max(a * group.unseen_low for a, group in zip(scales, self.groups, strict=True)),
             unseen_high=max(a * group.unseen_high for a, group in zip(scales, self.groups, strict=True)),
             half_point=self.half_point,
         )
 
-    def effective_labels(self) -> float:
-        """n of a simple random sample with this variance: V = N (1/n - 1/N) * spread."""
-        if self.variance <= 0:
+    def effective_labels(self, more: float = 0.0, fraction: float = 1.0) -> float:
+        """n of a simple random sample with this variance: V = N (1/n - 1/N) * spread.
+
+        more  variance that comes from the pool itself being a sample, that share of N' rows: then N' is N
+        """
+        variance = self.variance + more
+        if variance <= 0:
             return float(self.size)
         if self.spread <= 0:
             return math.nan
-        return 1 / (self.variance / (self.size * self.spread) + 1 / self.size)
+        return 1 / (variance / (self.mass * self.spread) + fraction / self.size)

@@ -300,9 +300,11 @@ class Difference:
         """How much the label of one unlabelled point can change the metric at most."""
         lowest, highest = items.range()
         changes = (highest - lowest)[self.unlabelled]
-        if self.pool.weights is not None and changes.any():  # sums of unequal steps: the step of an average unit
-            return float((changes**2).sum() / changes.sum())
-        return float(changes.max(initial=0.0))
+        if self.pool.weights is None:
+            return float(changes.max(initial=0.0))
+        own = self.weight[self.unlabelled]  # steps are unequal: that of one unit, times the weight of an average unit
+        moving = own[changes > 0]
+        return float((changes / own).max(initial=0.0) * ((moving**2).sum() / max(moving.sum(), 1e-300)))
 
     def _groups(
         self, items: ItemInfluence, members: Sequence[Mask], squares: Array, rows: Array, tail: float

@@ -3,10 +3,12 @@
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from altmas.errors import FileError, MethodError, PlanError
 from altmas.frames import frame_of
 from altmas.history import History
 from altmas.intervals import normal_quantile
+from altmas.memo import ArrayFile, Memo
 from altmas.methods import Method, check, check_ahead, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.metrics import MetricLike, metric_set, truth_values
@@ -129,12 +132,26 @@ def simulate(
     calls = ((method, task, labels, steps, batch, repeat, sample) for method, repeat in waiting)
     # Processes, not threads: each run owns its own compiled surrogate and its own thread cap.
     jobs = None if n_jobs is None else min(n_jobs, max(len(waiting), 1))
-    with progress_bar("simulating", len(cells), shown=progress) as bar:
+    with _shared(pool.memo), progress_bar("simulating", len(cells), shown=progress) as bar:
         bar.advance(len(cells) - len(waiting))
         for (method, repeat), rows in zip(waiting, in_processes(_run, calls, jobs), strict=True):
             journal.append(_key(method, repeat), rows)
             bar.advance(1)
     return Simulation([row for cell in cells for row in journal.done[_key(*cell)]])
+
+
+@contextmanager
+def _shared(memo: Memo) -> Iterator[None]:
+    """While it lasts, arrays that take long to make are kept in a temporary file: processes make them once."""
+    if memo.file is not None:
+        yield
+        return
+    with TemporaryDirectory(prefix="altmas-") as folder:
+        memo.file = ArrayFile(Path(folder) / "description")
+        try:
+            yield
+        finally:
+            memo.file = None
 
 
 def _as_sample(pool: Pool) -> Pool:

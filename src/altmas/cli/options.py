@@ -150,6 +150,16 @@ Sample = Annotated[
         show_default=False,
     ),
 ]
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FILE.parquet",
+        help="Keep what is read there, and numbers in .npy files beside it: for tables that are not on this machine.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
 About = Annotated[
     str,
     typer.Option(
@@ -260,6 +270,7 @@ def pool_of(
     weight: str | None = None,
     sample: int | None = None,
     seed: int = 0,
+    store: Path | None = None,
 ) -> "Pool":
     """The pool that the options describe."""
     with working("reading the table"):
@@ -276,6 +287,7 @@ def pool_of(
             weight=weight,
             sample=sample,
             sample_seed=seed,
+            store=store,
         )
     if pool.sampled_from is not None:
         hint(

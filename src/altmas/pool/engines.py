@@ -4,11 +4,9 @@ Only the columns that are needed are read. Names (classes, ids, slices, items) a
 (features, scores) go as float32 into .npy files batch by batch, so that memory never holds a wide table.
 """
 
-import atexit
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from altmas.errors import FileError, PoolError
 from altmas.pool.columns import Columns
 from altmas.pool.files import existing, refuse_invalid, refuse_unknown, sentence
 from altmas.pool.first_phase import PassingSample, Rows, Wanted
+from altmas.pool.scratch import IN_MEMORY, remove, temporary_file
 
 Group = tuple[str, ...]
 """Columns that become one matrix."""
@@ -30,9 +29,6 @@ ROWS = 65_536
 
 PACKET, PACKETS = 2**20, 16
 """Bytes of rows that an executor of Spark packs together, and packets that its driver takes together."""
-
-IN_MEMORY = 128 * 2**20
-"""Bytes of numbers up to which a matrix is held in memory; a larger one is memory-mapped from a temporary file."""
 
 HEADER = 128
 """Bytes before the numbers of a .npy file, written last, when the number of rows is known."""
@@ -275,7 +271,7 @@ def fetched(
         }
     except BaseException:
         for path in files.values():
-            _remove(path)
+            remove(path)
         raise
     table = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
     if chosen is None or passing is None:
@@ -305,7 +301,7 @@ def keep(source: Source, store: Path, names: Sequence[str], groups: Mapping[Grou
         if writer is not None:
             writer.close()
         for draft in drafts.values():
-            _remove(draft)
+            remove(draft)
 
 
 def _as_before(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
@@ -401,20 +397,6 @@ def _coded(table: pa.Table, repeated: Sequence[str]) -> pa.Table:
     return table
 
 
-def temporary_file() -> Path:
-    """A new file in the folder for temporary files (TMPDIR); it goes when the process ends."""
-    number, name = tempfile.mkstemp(prefix="altmas-", suffix=".npy")
-    os.close(number)
-    atexit.register(_remove, Path(name), os.getpid())
-    return Path(name)
-
-
-def _remove(path: Path, process: int | None = None) -> None:
-    if process is None or process == os.getpid():
-        with suppress(OSError):
-            path.unlink()
-
-
 def _mapped_rows(path: Path, rows: Rows) -> NDArray[np.float32]:
     """Some rows of the matrix in a temporary file, which is removed."""
     whole: NDArray[np.float32] = np.load(path, mmap_mode="r")
@@ -426,7 +408,7 @@ def _mapped_rows(path: Path, rows: Rows) -> NDArray[np.float32]:
         for start in range(0, len(rows), ROWS):
             file.write(np.ascontiguousarray(whole[rows[start : start + ROWS]]).tobytes())
     del whole
-    _remove(path)
+    remove(path)
     return _mapped(kept)
 
 
@@ -435,5 +417,5 @@ def _mapped(path: Path) -> NDArray[np.float32]:
     small = path.stat().st_size <= IN_MEMORY
     matrix: NDArray[np.float32] = np.load(path, mmap_mode=None if small else "r")
     if small:
-        _remove(path)
+        remove(path)
     return matrix

@@ -17,6 +17,7 @@ from altmas.memo import Memo
 from altmas.pool.models import Model
 from altmas.pool.naming import Name, names_of, refuse_unwritable
 from altmas.pool.pool import Pool
+from altmas.pool.scratch import stacked
 from altmas.suggest import listing
 
 WAVE = "wave"
@@ -122,7 +123,7 @@ def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
     other.ids = range(other._n) if counted else [*pool.ids, *more.ids]
     other.models = tuple(_joined(mine, more.model(mine.name)) for mine in pool.models)
     if pool.features is not None and more.features is not None:
-        other.features = np.concatenate([pool.features, more.features])
+        other.features = stacked([pool.features, more.features])
     if pool.weights is not None and more.weights is not None:
         other.weights = np.concatenate([pool.weights, more.weights])
     before = pool.slices.get(WAVE, np.full(len(pool), first))

@@ -43,6 +43,7 @@ from altmas.pool.naming import (
     refuse_unwritable,
     spellings,
 )
+from altmas.pool.scratch import rows_of
 from altmas.suggest import listing, near
 from altmas.tensors import detached
 
@@ -305,7 +306,7 @@ class Pool:
             Model(one.name, one.predictions[rows], None if one.scores is None else one.scores[rows])
             for one in self.models
         )
-        other.features = None if self.features is None else self.features[rows]
+        other.features = None if self.features is None else rows_of(self.features, rows)
         other.slices = {name: values[rows] for name, values in self.slices.items()}
         other.weights = None if self.weights is None else self.weights[rows]
         other.group = None

@@ -25,6 +25,7 @@ from altmas.pool.made_features import made_from
 from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
 from altmas.pool.pool import Pool
+from altmas.pool.scratch import rows_of
 
 Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None
 """Where numbers come from: column names and .npy files, one column of lists, or an array."""
@@ -358,7 +359,7 @@ def _at_rows(columns: Columns, whole: NDArray[Any], where: str) -> NDArray[Any]:
             f"{where} has {len(whole):,} rows, {columns.where} has {columns.size:,}; they are aligned by row"
         )
     assert columns.rows is not None
-    return np.asarray(whole[columns.rows])
+    return rows_of(whole, columns.rows)
 
 
 def _side_by_side(parts: list[NDArray[Any]], origin: tuple[str | Path, ...]) -> NDArray[np.float32]:

@@ -96,7 +96,8 @@ def pool_in(folder: Path, scores: bool) -> Pool:
     given = np.load(folder / "scores.npy", mmap_mode="r")
     classes, features = list(range(given.shape[1])), np.load(folder / "features.npy", mmap_mode="r")
     if len(features) > LARGE:
-        files: dict[str, Any] = {"features": folder / "features.npy", "scores": folder / "scores.npy" if scores else None}
+        files: dict[str, Any] = {"features": folder / "features.npy"}
+        files |= {"scores": folder / "scores.npy"} if scores else {}
         return Pool.from_table(folder / "pool.parquet", prediction="prediction", classes=classes, **files)
     return Pool(features, np.load(folder / "predictions.npy"), scores=given if scores else None, classes=classes)
 

@@ -420,3 +420,26 @@ def test_the_command_line_takes_a_sample(tmp_path):
     assert said.code == 0 and "100 of 500 rows" in said.out + said.err
     found = run("simulate", *given, "--truth", "truth", "--budget", "30", "--repeats", "2", "--jobs", "1")
     assert found.code == 0 and "tradition" in found.out
+
+
+def test_a_session_that_no_command_could_open_again_is_not_made(tmp_path, monkeypatch):
+    pq.write_table(table(), tmp_path / "t.parquet")
+    monkeypatch.setattr("altmas.session.archive.LIMIT", 100)
+    monkeypatch.setattr("altmas.pool.tables._can_be_read_again", lambda given: "pool.parquet" in str(given))
+    given = ["--data", tmp_path / "t.parquet", "--prediction", "answer", "--features", "x", "--id", "id"]
+    said = run("init", tmp_path / "s.altmas", *given)
+    assert said.code != 0 and "--store pool.parquet" in said.err and not (tmp_path / "s.altmas").exists()
+    assert run("init", tmp_path / "s.altmas", *given, "--store", tmp_path / "pool.parquet").code == 0
+    assert run("status", tmp_path / "s.altmas").code == 0
+
+
+def test_a_further_model_may_come_with_all_rows_of_the_table():
+    pool, truth = world(n=400, features=False)
+    session = altmas.Session.create(None, altmas.Pool.sample_from(pool, 150, seed=2), method=ASSURED)
+    session.tell({one.id: int(truth[one.id]) for one in session.ask(60)})
+    everything = {row: int(truth[row]) for row in range(400)}  # a model that is always right
+    assert session.compare(everything)["accuracy"].second == pytest.approx(1.0)
+    session.add_model("new", everything)
+    assert session.estimate()["new: accuracy"].value == pytest.approx(1.0)
+    with pytest.raises(PoolError, match="400 predictions, the pool has 150 points"):
+        session.compare(list(everything.values()))

@@ -223,7 +223,7 @@ def test_an_intent_of_77_costs_at_most_four_keys_on_average(page_of: Any) -> Non
         "one.querySelector('span').textContent)"
     )
     spent, wanted = [], []
-    for name, query in TYPICAL:
+    for name, query in TYPICAL[::2]:
         typed = ""
         while name not in (found := browser.js(numbered)) or len(typed) == 1:
             if len(typed) == len(query):  # the word was not the class's: another one, all of it paid for
@@ -289,7 +289,7 @@ def test_key_to_next_item_with_999_classes(page_of: Any) -> None:
     measure = """
         const done = arguments[arguments.length - 1], took = [];
         const next = () => {
-            if (took.length === 30) return done(took.sort((a, b) => a - b));
+            if (took.length === 15) return done(took.sort((a, b) => a - b));
             const before = document.getElementById("item").dataset.handle, begun = performance.now();
             const one = new KeyboardEvent("keydown", { key: "1", code: "Digit1", bubbles: true });
             document.getElementById("search").dispatchEvent(one);
@@ -303,7 +303,7 @@ def test_key_to_next_item_with_999_classes(page_of: Any) -> None:
         setTimeout(next, 400);  // a second key at once would be taken for a double one"""
     browser.driver.set_script_timeout(60)
     took = browser.driver.execute_async_script(measure)
-    assert took[14] < 60, took  # the median, since other tests share the cores; alone the 29th of 30 is below it
+    assert took[7] < 60, took  # the median, since other tests share the cores; alone all but one are below it
 
 
 # ---------------------------------------------------------------- what is shown

@@ -1,6 +1,7 @@
 """The benchmark of validity: its page is its table, and its ways of telling are what they say."""
 
 import numpy as np
+import pytest
 
 from altmas.history import History
 from altmas.methods import METHODS, Task
@@ -37,8 +38,9 @@ def test_a_summary_counts_what_it_says():
     assert row["rmse"] == 0.11180 and row["bias"] == round(0.05 / 0.1118034, 3)
 
 
-def test_a_quick_battery_holds_where_the_first_edition_failed():
-    """20 runs each: clean labels, trusted errors, points that wait; 16 of 20 covered is 3 sd below 95 %."""
+@pytest.mark.parametrize(("runs", "least"), [(8, 6), pytest.param(40, 35, marks=pytest.mark.slow)])
+def test_a_quick_battery_holds_where_the_first_edition_failed(runs, least):
+    """Clean labels, trusted errors, points that wait; one covered less than `least` is 2 sd or more below 95 %."""
     for case, telling, labels in [
         ("plain 0.99", "lockstep", 100),
         ("two levels, too sure", "lockstep", 100),
@@ -48,9 +50,9 @@ def test_a_quick_battery_holds_where_the_first_edition_failed():
         metrics = metric_set(["accuracy"], pool)
         exact, covered = float((truth == pool.predictions).mean()), 0
         method = METHODS["assured"]()
-        for seed in range(20):
+        for seed in range(runs):
             task = Task(pool, metrics, seed=seed)
             history = validity.told(method, task, truth, History(len(pool)), labels, validity.TELLINGS[telling])
             one = method.estimate(task, history)[0]
             covered += one.low <= exact <= one.high
-        assert covered >= 17, (case, telling, covered)
+        assert covered >= least, (case, telling, covered)

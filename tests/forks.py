@@ -3,7 +3,8 @@
 Most tests of a command need a process with its own standard streams, terminal and exit code, and are not about the
 second that importing takes. `command("altmas")` is a program for them, taken for `altmas` by any shell, and
 `command("python")` one that understands `-c CODE` and `-W error`. Where the start of a process is what a test is about,
-its death by SIGKILL, or what is changed before altmas is imported, the test starts a Python of its own.
+its death by SIGKILL, or what is changed before altmas is imported, the test starts a Python of its own; so does one
+whose command gets further streams (`>(wc -c)`) or starts processes itself (`altmas simulate`).
 
 The program (CLIENT) hands its arguments, environment, folder and streams to the process that forks (`_serve`), passes
 on signals, and ends as the fork ends.
@@ -28,25 +29,10 @@ from functools import cache
 from pathlib import Path
 
 IMPORTED = (
-    *(
-        "altmas.cli",
-        "altmas.report",
-        "altmas.compare",
-        "altmas.web",
-        "altmas.trackers",
-        "altmas.tuning",
-        "altmas.guaranteed",
-    ),
-    *("pyarrow.csv", "pyarrow.parquet", "scipy.optimize", "scipy.special", "scipy.stats", "scipy.sparse.csgraph"),
-    *(
-        "sklearn.linear_model",
-        "sklearn.neighbors",
-        "sklearn.decomposition",
-        "sklearn.feature_extraction.text",
-        "uvicorn",
-    ),
-    *("rich.progress", "rich.table", "typer.rich_utils", "typer.completion"),
-)
+    "altmas.cli altmas.report altmas.compare altmas.web altmas.trackers altmas.tuning altmas.guaranteed uvicorn "
+    "pyarrow.csv pyarrow.parquet scipy.optimize scipy.special scipy.stats scipy.sparse.csgraph sklearn.linear_model "
+    "sklearn.neighbors sklearn.decomposition sklearn.feature_extraction.text rich.progress rich.table typer.rich_utils"
+).split()
 """What commands import, loaded once. Not JAX, which starts threads."""
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

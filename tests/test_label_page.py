@@ -562,7 +562,7 @@ WEIGHT = """
 
 
 def test_the_page_weighs_at_most_59_kilobytes_uncompressed(page_of: Any) -> None:
-    """What is fetched to label texts with few classes, as the server gave it, also after labelling, skipping and a note."""
+    """What is fetched to label texts with few classes, also after a label, a skip and a note."""
     session = create(budget=60)
     browser = page_of(session)
     browser.label("1")

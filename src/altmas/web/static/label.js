@@ -353,7 +353,7 @@ async function note() {
     event.preventDefault(); // or it would press the button that gets the focus back
     byId("dialog-form").requestSubmit();
   });
-  const hint = `Ctrl+Enter saves${before ? "; an empty one takes the note back" : ""}. The owner of the session sees notes; other annotators do not.`;
+  const hint = `Ctrl+Enter saves${before ? "; an empty one takes the note back" : ""}. The owner of the session sees notes, and they stand in the report; other annotators do not see them.`;
   const body = [text, el("p", { class: "hint" }, hint)];
   const written = await ask({ title: before ? "Edit the note" : "A note on this item", body, ok: "Save", focus: text, read: () => ({ text: text.value.trim() }) });
   if (!written || (!written.text && !before)) return;

@@ -513,6 +513,14 @@ def test_axe_finds_nothing(page_of: Any, chromium: Browser, scheme: str, kind: s
     assert axe_violations(browser.driver) == []
 
 
+@pytest.mark.parametrize("classes", [2, 77, 999])
+def test_axe_finds_nothing_with_any_number_of_classes(page_of: Any, chromium: Browser, classes: int) -> None:
+    browser = page_of(many([f"class_{number}_of_many" for number in range(classes)]))
+    for scheme in ("light", "dark"):
+        chromium.prefer(prefers_color_scheme=scheme)
+        assert axe_violations(browser.driver) == [], scheme
+
+
 def test_axe_would_find_something(chromium: Browser) -> None:
     chromium.driver.get("data:text/html,<title>x</title><img src='x.png'><button></button>")
     found = axe_violations(chromium.driver)

@@ -1,6 +1,7 @@
 """Features made from texts, images and categories: what they are, that they are kept, and that errors are sentences."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -242,3 +243,41 @@ def test_items_that_are_added_get_features_of_the_same_meaning(table, tmp_path):
         features = session.pool.features
         assert features.shape == (124, text_features(texts()).shape[1])
         assert np.allclose(features[121:], features[:3], atol=2e-4) and (features[120] == 0).all()
+
+
+# ---------------------------------------------------------------- embeddings
+
+
+class Model:
+    """Stands for sentence_transformers.SentenceTransformer: how many letters a text has, and how many words."""
+
+    def __init__(self, folder, *, device, local_files_only):
+        assert device == "cpu" and local_files_only
+
+    def encode(self, texts, **_):
+        made = np.array([[len(text), len(text.split())] for text in texts], float)
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def test_a_language_model_makes_features_of_a_column(table, tmp_path, monkeypatch):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    monkeypatch.setenv("ALTMAS_EMBEDDING_MODEL", str(tmp_path / "model"))
+    monkeypatch.setattr("altmas.extras.find_spec", lambda module: module)
+    modules = {"sentence_transformers": SimpleNamespace(SentenceTransformer=Model)}
+    monkeypatch.setattr("altmas.pool.embeddings.import_module", modules.__getitem__)
+    pool = Pool.from_table(table, prediction="said", show="text", features=["text:embedding", "x"])
+    assert pool.features.shape == (120, 3) and np.allclose((pool.features[:, :2] ** 2).sum(1), 1, atol=1e-3)
+    assert pool.made_features == ("embeddings of the texts in column 'text' (2 columns)",)
+    assert pool.source["features"] == ["text:embedding", "x"]
+    with pytest.raises(PoolError, match="column 'x' holds no texts"):
+        Pool.from_table(table, prediction="said", features="x:embedding")
+    monkeypatch.setenv("ALTMAS_EMBEDDING_MODEL", str(tmp_path))
+    with pytest.raises(PoolError, match="holds no model"):
+        Pool.from_table(table, prediction="said", features="text:embedding")
+
+
+def test_an_embedding_without_its_packages_says_what_to_install(table, monkeypatch):
+    monkeypatch.setattr("altmas.extras.find_spec", lambda module: None)
+    told = run("plan", "--data", table, "--prediction", "said", "--features", "text:embedding", "--budget", 30)
+    assert told.code == 2 and "pip install 'altmas[embeddings]'" in told.err

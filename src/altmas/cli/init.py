@@ -27,7 +27,7 @@ def init(
     data: opt.Data,
     prediction: opt.Prediction = None,
     id: opt.Id = None,
-    features: opt.Features = None,
+    features: opt.FeaturesOrShown = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,
     show_: opt.Show = None,

@@ -95,13 +95,19 @@ Id = Annotated[
         rich_help_panel=POOL,
     ),
 ]
+_made = (
+    "A .npy file aligned by row, a column of numbers, or one of texts, image paths or categories, from which "
+    "numbers are made (COLUMN:embedding: by a language model); repeatable."
+)
 Features = Annotated[
+    list[str] | None, typer.Option("--features", metavar="FILE|COLUMN", help=_made, rich_help_panel=POOL)
+]
+FeaturesOrShown = Annotated[
     list[str] | None,
     typer.Option(
         "--features",
         metavar="FILE|COLUMN",
-        help="A .npy file aligned by row, a column of numbers, or one of texts, image paths or categories, from which "
-        "numbers are made; repeatable. By default what is shown, where numbers can be made of it; none: no features.",
+        help=f"{_made} By default what is shown, where numbers can be made of it; none: no features.",
         rich_help_panel=POOL,
     ),
 ]

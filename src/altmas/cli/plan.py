@@ -30,7 +30,7 @@ def plan(
     ] = None,
     data: opt.OptionalData = None,
     prediction: opt.Prediction = None,
-    features: opt.Features = None,
+    features: opt.FeaturesOrShown = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,
     show_: opt.Show = None,

@@ -20,6 +20,7 @@ from altmas.items.images import looks_like_image
 from altmas.items.lazy import LazyItems
 from altmas.outputs import writable
 from altmas.pool.columns import Columns
+from altmas.pool.embeddings import embedded
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
 from altmas.pool.files import existing, read_matrix, text_columns
 from altmas.pool.made_features import made_from
@@ -35,6 +36,9 @@ FRACTION = re.compile(r"[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\Z")
 
 AUTO = "auto"
 """Features are made of what labellers are shown, where that is texts, images or categories."""
+
+EMBEDDING = ":embedding"
+"""What stands after the column of texts that a language model makes features of."""
 
 MOST_TEXTS, MOST_IMAGES = 50_000, 5_000
 """Rows up to which features are made of texts or images that nobody named as features: a minute or so."""
@@ -65,7 +69,8 @@ def pool_from_table(
     prediction        a column; a list of columns makes a model of each, called like it; None for no model
     id                a column
     features, scores  columns of numbers and .npy files aligned by row, one column of equally long lists, or an array;
-                      features also columns of texts, image paths or categories, from which numbers are made; "auto"
+                      features also columns of texts, image paths or categories, from which numbers are made, and
+                      "column:embedding" for those of a language model (the extra altmas[embeddings]); "auto"
                       makes them of what is shown, where that is possible (`pool.unmade` says why not);
                       scores of several models as {column of the model: one of these}
     slices            columns that divide the pool
@@ -299,7 +304,13 @@ def _is_file_name(text: str) -> bool:
 
 def _named(origin: Any) -> tuple[str, ...]:
     """The columns that numbers come from, if they come from columns."""
-    return tuple(one for one in origin if isinstance(one, str)) if _listed(origin) else ()
+    return tuple(one.removesuffix(EMBEDDING) for one in origin if isinstance(one, str)) if _listed(origin) else ()
+
+
+def _embedded(origin: Any) -> list[str]:
+    """The columns of texts that a language model makes features of."""
+    spelled = [one for one in origin if isinstance(one, str) and one.endswith(EMBEDDING)] if _listed(origin) else []
+    return [one.removesuffix(EMBEDDING) for one in spelled]
 
 
 def _listed(origin: Any) -> bool:
@@ -348,11 +359,23 @@ def _made_matrix(
 ) -> tuple[Any, tuple[str, ...]]:
     """(the features, how those of them were made that come from columns of texts, images or categories)."""
     made = [one for one in _named(origin) if columns.holds_texts(one)]
+    numbers = [one for one in _embedded(origin) if one not in made]
+    if numbers:
+        raise PoolError(
+            f"column {numbers[0]!r} holds no texts, of which alone an embedding can be made; leave {EMBEDDING!r} out"
+        )
     if not made:
         return _matrix(columns, origin), ()
     parts, told = [], []
     for one in origin:
-        if one in made:
+        if isinstance(one, str) and one.endswith(EMBEDDING):
+            name = one.removesuffix(EMBEDDING)
+            features = embedded(
+                ["" if text is None else str(text) for text in columns.values(name)], f"column {name!r}"
+            )
+            parts.append(features)
+            told.append(f"embeddings of the texts in column {name!r} ({features.shape[1]} columns)")
+        elif one in made:
             known = None if like is None else Columns(like, [one]).values(one)
             features, how = made_from(columns.values(one), f"column {one!r}", folder, known)
             parts.append(features)

@@ -54,6 +54,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "methods/assured/stages": ("test_stages",),
     "methods/assured/design": ("test_designs",),
     "methods/assured/estimator": ("test_estimators",),
+    "methods/assured/linearised": ("test_estimators",),
+    "methods/assured/parts": ("test_estimators",),
     "methods/assured/diagnostics": ("test_diagnostics",),
     "session/store": ("test_store", "test_session_file"),
     "session/log": ("test_log",),

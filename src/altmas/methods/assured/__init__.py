@@ -25,16 +25,11 @@ from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.contest import Contest, disagreement, importance
 from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
 from altmas.methods.assured.diagnostics import diagnose
-from altmas.methods.assured.estimator import (
-    Believed,
-    Difference,
-    Linearised,
-    StageSample,
-    linearised_sum,
-    residuals_of,
-)
+from altmas.methods.assured.estimator import Believed, Difference
 from altmas.methods.assured.extra_models import FURTHER
+from altmas.methods.assured.linearised import Linearised, linearised, linearised_sum
 from altmas.methods.assured.ordered import value_spread, values_in
+from altmas.methods.assured.parts import StageSample, residuals_of
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage, begin, domain_of_last, points_of_last, stages_of
 from altmas.methods.assured.views import describe
@@ -434,7 +429,7 @@ class _Estimators:
         """A metric, or a difference of two, to first order."""
         if len(metric.parts) > 1:
             return linearised_sum(metric, self, tail)
-        return self(metric.members(self.pool)).linearised(metric, tail)
+        return linearised(self(metric.members(self.pool)), metric, tail)
 
 
 def _components(wanted: Iterable[tuple[Metric, float]]) -> Iterator[tuple[tuple[Metric, ...], float]]:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from altmas.intervals import score_interval
-from altmas.methods.assured.estimator import Difference, Linearised, _Part
+from altmas.methods.assured.estimator import Difference
+from altmas.methods.assured.linearised import Linearised
+from altmas.methods.assured.parts import Part
 from altmas.metrics import Metric
 from altmas.metrics.influence import Influence, ItemInfluence, SumOfItems, TableItems
 from altmas.superpopulation import Influences, PoolSpread, joined, spread_of_pool
@@ -84,7 +86,7 @@ def _contributions(estimator: Difference, items: ItemInfluence) -> Array:
     return found
 
 
-def _seen_from(part: _Part, mean: Array, items: ItemInfluence, known: Array) -> Array:
+def _seen_from(part: Part, mean: Array, items: ItemInfluence, known: Array) -> Array:
     found = np.where(part.rest, mean, 0.0)
     found[part.labelled] = items.at(part.labelled, known[part.labelled])
     found[part.rows] += part.expansion * (items.at(part.rows, known[part.rows]) - mean[part.rows])

@@ -23,7 +23,9 @@ from altmas.errors import MetricError, PlanError
 from altmas.history import History
 from altmas.intervals import missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
-from altmas.methods.assured.estimator import Difference, Linearised, Side, linearised_sum, residuals_of
+from altmas.methods.assured.estimator import Difference, Side
+from altmas.methods.assured.linearised import Linearised, linearised_sum
+from altmas.methods.assured.parts import residuals_of
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
 from altmas.metrics.influence import SumOfItems

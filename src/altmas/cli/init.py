@@ -27,7 +27,7 @@ def init(
     data: opt.Data,
     prediction: opt.Prediction = None,
     id: opt.Id = None,
-    features: opt.Features = None,
+    features: opt.FeaturesOrShown = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,
     show_: opt.Show = None,
@@ -113,8 +113,6 @@ def init(
     if len(pool.models) > 1:
         show.say(f"{show.counted(len(pool.models), 'model')}: {', '.join(model.name for model in pool.models)}")
     show.say(f"{listed}: method {made.method.name}, {limit}")
-    if pool.features is None and pool.items is not None and show_:
-        show.hint(f"no features: --features {show_[0]} makes some of what is shown, from which the method learns")
     if pool.classes_inferred:
         show.hint("the classes are those that are predicted; if a label can be another one, name each with --class")
     show.hint(f"next: altmas label {session}")

@@ -15,6 +15,7 @@ from altmas.methods import GROUPS, METHODS, grouped
 from altmas.metrics import known_names
 from altmas.outputs import STDOUT
 from altmas.pool import Pool
+from altmas.pool.tables import AUTO
 from altmas.session import Session
 from altmas.suggest import listing
 from altmas.task import ABOUT
@@ -94,13 +95,19 @@ Id = Annotated[
         rich_help_panel=POOL,
     ),
 ]
+_made = (
+    "A .npy file aligned by row, a column of numbers, or one of texts, image paths or categories, from which "
+    "numbers are made (COLUMN:embedding: by a language model); repeatable."
+)
 Features = Annotated[
+    list[str] | None, typer.Option("--features", metavar="FILE|COLUMN", help=_made, rich_help_panel=POOL)
+]
+FeaturesOrShown = Annotated[
     list[str] | None,
     typer.Option(
         "--features",
         metavar="FILE|COLUMN",
-        help="A .npy file aligned by row, a column of numbers, or one of texts, image paths or categories, from which "
-        "numbers are made; repeatable.",
+        help=f"{_made} By default what is shown, where numbers can be made of it; none: no features.",
         rich_help_panel=POOL,
     ),
 ]
@@ -243,7 +250,7 @@ def pool_of(
             data,
             prediction=(prediction[0] if len(prediction) == 1 else list(prediction)) if prediction else None,
             id=id,
-            features=features or None,
+            features=_features(features),
             scores=scores_of(scores, prediction or ()),
             slices=slices or (),
             show=(show[0] if len(show) == 1 else show) if show else None,
@@ -251,10 +258,19 @@ def pool_of(
             group=group,
         )
     for how in pool.made_features:
-        hint(f"features: {how}")
+        hint(f"features: {how}" + ("" if features else "; --features none leaves them out"))
+    if pool.unmade:
+        hint(f"no features of what is shown: {pool.unmade}")
     for notice in pool.notices:
         hint(f"note: {notice}")
     return pool
+
+
+def _features(given: Sequence[str] | None) -> Sequence[str] | str | None:
+    """What --features says: nothing means what is shown, "none" none."""
+    if not given:
+        return AUTO
+    return None if list(given) == ["none"] else given
 
 
 def scores_of(scores: Sequence[str] | None, models: Sequence[str]) -> Sequence[str] | dict[str, list[str]] | None:

@@ -113,6 +113,16 @@ def _new_ids(pool: Pool, more: Pool) -> Sequence[Name]:
 # ---------------------------------------------------------------- larger pools
 
 
+def counted_on(pool: Pool, more: Pool) -> Pool:
+    """The items with numbers that go on from those of the pool, where nobody named any: a file counts them from 0."""
+    ids = range(len(pool), len(pool) + len(more))
+    if not isinstance(more.ids, range) or more.ids == ids:
+        return more
+    other = _copied(more)
+    other.ids = ids
+    return other
+
+
 def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
     """The pool with fitting items after its own; `wave` is what they came with, `first` what the first points did."""
     other = _copied(pool)

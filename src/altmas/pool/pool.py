@@ -97,6 +97,8 @@ class Pool:
             self._model(name, names, given_scores.get(name)) for name, names in answers.items()
         )
         features, self.made_features = _made(features)
+        self.unmade = ""
+        """Why no features were made of what is shown though they were wanted; else empty."""
         self.features = _features(features, self._n)
         self.ids = _ids(ids, self._n)
         self.slices = _slices(slices or {}, self._n)
@@ -143,7 +145,8 @@ class Pool:
         .npy files beside it, from which a session can be opened again.
 
         `features` and `scores` name numeric columns, one column of equally long lists or a .npy file aligned by row,
-        or are arrays; `show` names what a labeller sees. A list of prediction columns makes a model of each, called
+        or are arrays; features="auto" makes them of what is shown, as the command line does. `show` names what a
+        labeller sees. A list of prediction columns makes a model of each, called
         like its column, with scores={column: ...}; None makes a pool without a model, which needs `classes`. `group` is
         the column of what points come together in (conversation, patient).
         Raises FileError or PoolError, naming the column.

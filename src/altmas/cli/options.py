@@ -15,6 +15,7 @@ from altmas.methods import GROUPS, METHODS, grouped
 from altmas.metrics import known_names
 from altmas.outputs import STDOUT
 from altmas.pool import Pool
+from altmas.pool.first_phase import AUTOMATIC, LARGE
 from altmas.pool.tables import AUTO
 from altmas.session import Session
 from altmas.suggest import listing
@@ -136,6 +137,36 @@ Group = Annotated[
         rich_help_panel=POOL,
     ),
 ]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        metavar="COLUMN",
+        help="Column of how many rows a row stands for; metrics are those of the rows written out.",
+        rich_help_panel=POOL,
+    ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample",
+        metavar="N",
+        help=f"A random sample of N rows is the pool, counted in every interval; 0 for all rows. By default "
+        f"{AUTOMATIC:,} of more than {LARGE:,}.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FILE.parquet",
+        help="Keep what is read there, and numbers in .npy files beside it: for tables that are not on this machine.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
 About = Annotated[
     str,
     typer.Option(
@@ -243,6 +274,10 @@ def pool_of(
     show: Sequence[str] | None,
     classes: Sequence[str] | None,
     group: str | None = None,
+    weight: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    store: Path | None = None,
 ) -> "Pool":
     """The pool that the options describe."""
     with working("reading the table"):
@@ -256,6 +291,14 @@ def pool_of(
             show=(show[0] if len(show) == 1 else show) if show else None,
             classes=classes or None,
             group=group,
+            weight=weight,
+            sample=sample,
+            sample_seed=seed,
+            store=store,
+        )
+    if pool.sampled_from is not None:
+        hint(
+            f"a random sample of {len(pool):,} of {pool.sampled_from:,} rows is the pool; intervals are about all rows"
         )
     for how in pool.made_features:
         hint(f"features: {how}" + ("" if features else "; --features none leaves them out"))

@@ -23,10 +23,12 @@ from altmas.pool.columns import Columns
 from altmas.pool.embeddings import embedded
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
 from altmas.pool.files import existing, read_matrix, text_columns
+from altmas.pool.first_phase import LARGE, Wanted
 from altmas.pool.made_features import made_from
 from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
 from altmas.pool.pool import Pool
+from altmas.pool.scratch import rows_of
 
 Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None
 """Where numbers come from: column names and .npy files, one column of lists, or an array."""
@@ -58,6 +60,9 @@ def pool_from_table(
     show: str | Sequence[str] | None = None,
     classes: Sequence[Name] | None = None,
     group: str | None = None,
+    weight: str | None = None,
+    sample: int | None = None,
+    sample_seed: int = 0,
     store: str | os.PathLike[str] | None = None,
     like: str | os.PathLike[str] | None = None,
 ) -> Pool:
@@ -76,6 +81,9 @@ def pool_from_table(
     slices            columns that divide the pool
     show              one column (items are its values) or several (items are dicts)
     group             a column: what points come together in, as a conversation or a patient
+    weight            a column: how many rows a row stands for
+    sample            rows to be taken at random as the pool, 0 for all; by default AUTOMATIC of more than LARGE, unless
+                      rows have weights; sample_seed  says which
     classes           the class list; by default the names of a Hugging Face ClassLabel, else what is seen
     store             a .parquet file to be written: the columns go there and numbers into .npy files beside it, and
                       the pool is read from those, so that a session can be opened again without the engine
@@ -87,7 +95,7 @@ def pool_from_table(
     outputs = {name: _origin(one) for name, one in named_scores(scores, list(answers)).items()}
     parts = [slices] if isinstance(slices, str) else list(slices)
     shown = show if isinstance(show, str) else list(show or ()) or None
-    names = [*answers.values(), *(one for one in (id, group) if one is not None), *parts]
+    names = [*answers.values(), *(one for one in (id, group, weight) if one is not None), *parts]
     names += [shown] if isinstance(shown, str) else shown or []
     if store is not None:
         moved = _moved_to(Path(store).expanduser().absolute(), table, names, inputs, outputs)
@@ -100,6 +108,9 @@ def pool_from_table(
             "show": show,
             "classes": classes,
             "group": group,
+            "weight": weight,
+            "sample": sample,
+            "sample_seed": sample_seed,
         }
         again = AUTO if by_themselves else moved.features
         return pool_from_table(moved.table, features=again, scores=scores, **roles)
@@ -107,7 +118,10 @@ def pool_from_table(
     is_file = here and isinstance(table, str | os.PathLike)
     texts = text_columns(table, _named(inputs)) if is_file else []
     origins = [inputs, *outputs.values()]
-    columns = _columns(table, [*names, *texts], origins, repeated=[*answers.values(), *parts], in_memory=here)
+    wanted = Wanted.of(sample, sample_seed, weighted=weight is not None)
+    repeated = [*answers.values(), *parts]
+    columns = _columns(table, [*names, *texts], origins, repeated=repeated, in_memory=here, wanted=wanted)
+    columns = columns.sampled(wanted)
     folder = existing(local(table)).parent if is_file else Path()
     matrix, made = _made_matrix(columns, inputs, folder, like) if here else (_matrix(columns, inputs), ())
     try:
@@ -116,21 +130,24 @@ def pool_from_table(
             {name: _classes_in(columns, column) for name, column in answers.items()} or None,
             scores={name: _matrix(columns, one) for name, one in outputs.items()},
             classes=_listed_classes(columns, answers) if classes is None else classes,
-            ids=None if id is None else columns.names(id),
+            ids=columns.rows if id is None else columns.names(id),
             slices={name: columns.labels(name) for name in parts},
             items=None if shown is None else columns.items(shown),
             group=None if group is None else columns.labels(group),
+            weights=None if weight is None else columns.weights(weight),
         )
     except PoolError as cause:
         roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs.get(DEFAULT_MODEL)}
         raise PoolError(_placed(str(cause), columns.where, roles)) from cause
     pool.group_name = pool.group_name if group is None else group
     pool.made_features = made
+    if columns.rows is not None:
+        pool.sampled_from = columns.size
     if by_themselves:
         inputs = _features_of_what_is_shown(pool, shown, folder if is_file else Path(), set(answers.values()))
     if _can_be_read_again(table) and all(one is None or _stored(one) for one in (inputs, *outputs.values())):
         stored = {name: _stored(one) for name, one in outputs.items()}
-        pool.source = {
+        source: dict[str, Any] = {
             "table": str(existing(local(table))),
             "folder": str(existing(local(table)).parent),
             "prediction": prediction if isinstance(prediction, str | None) else list(prediction),
@@ -140,7 +157,12 @@ def pool_from_table(
             "slices": parts,
             "show": shown,
             "classes": None if classes is None else list(pool.classes),
-        } | ({} if group is None else {"group": group})
+        } | {role: name for role, name in (("group", group), ("weight", weight)) if name is not None}
+        if columns.rows is not None:
+            source |= {"sample": len(pool), "sample_seed": sample_seed}
+        elif columns.size > LARGE:
+            source["sample"] = 0
+        pool.source = source
     return pool
 
 
@@ -157,7 +179,13 @@ def _made_of_parquet(table: Any, inputs: Any) -> bool:
 
 
 def _columns(
-    table: Any, names: Sequence[str], origins: Sequence[Any], repeated: Sequence[str] = (), *, in_memory: bool = False
+    table: Any,
+    names: Sequence[str],
+    origins: Sequence[Any],
+    repeated: Sequence[str] = (),
+    *,
+    in_memory: bool = False,
+    wanted: Wanted | None = None,
 ) -> Columns:
     """The columns that are needed; of tables that live elsewhere in batches, numbers apart from names."""
     source = None if in_memory else source_of(table)
@@ -167,8 +195,8 @@ def _columns(
         if not isinstance(name, str):
             raise PoolError(f"column {name!r} was not understood; expected the name of a column")
     groups = {group: group for origin in origins for group in _groups(origin)}
-    narrow, matrices = fetched(source, names, groups, repeated)
-    return Columns.read(narrow, source.where, matrices)
+    narrow, matrices, sampled = fetched(source, names, groups, repeated, wanted)
+    return Columns.read(narrow, source.where, matrices, sampled)
 
 
 @dataclass(frozen=True)
@@ -381,20 +409,35 @@ def _made_matrix(
             parts.append(features)
             told.append(how)
         else:
-            parts.append(read_matrix(one) if isinstance(one, Path) else columns.matrix([one]))
+            parts.append(_of_file(columns, one) if isinstance(one, Path) else columns.matrix([one]))
     return _side_by_side(parts, origin), tuple(told)
 
 
 def _matrix(columns: Columns, origin: Any) -> Any:
     if isinstance(origin, Path):
-        return read_matrix(origin)
+        return _of_file(columns, origin)
     if not _listed(origin):
-        return origin
+        return origin if columns.rows is None or origin is None else _at_rows(columns, np.asarray(origin), "the array")
     if len(_named(origin)) == len(origin):
         return columns.matrix(origin)
     return _side_by_side(
-        [read_matrix(one) if isinstance(one, Path) else columns.matrix([one]) for one in origin], origin
+        [_of_file(columns, one) if isinstance(one, Path) else columns.matrix([one]) for one in origin], origin
     )
+
+
+def _of_file(columns: Columns, file: Path) -> Any:
+    """The rows of a .npy file that belong to those of the columns."""
+    whole = read_matrix(file)
+    return whole if columns.rows is None else _at_rows(columns, whole, str(file))
+
+
+def _at_rows(columns: Columns, whole: NDArray[Any], where: str) -> NDArray[Any]:
+    if len(whole) != columns.size:
+        raise PoolError(
+            f"{where} has {len(whole):,} rows, {columns.where} has {columns.size:,}; they are aligned by row"
+        )
+    assert columns.rows is not None
+    return rows_of(whole, columns.rows)
 
 
 def _side_by_side(parts: list[NDArray[Any]], origin: tuple[str | Path, ...]) -> NDArray[np.float32]:

@@ -69,7 +69,7 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
         "plan": {
             "metrics": [metric.name for metric in session.task.metrics],
             "confidence": session.plan.confidence,
-            "about": session.plan.about,
+            "about": session.task.population,
             "budget": session.plan.budget,
             "targets": dict(session.plan.targets),
             "thresholds": dict(session.plan.thresholds),
@@ -108,9 +108,11 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
 
 def _pool(session: "Session") -> Plain:
     pool = session.pool
-    predicted = np.bincount(pool.predictions, minlength=len(pool.classes)) if pool.models else np.zeros(0, np.int64)
+    predicted = np.round(pool.predicted_counts).astype(np.int64) if pool.models else np.zeros(0, np.int64)
     return {
         "points": len(pool),
+        "sampled_from": pool.sampled_from,
+        "weight": None if pool.weights is None else float(pool.weights.sum()),
         "classes": [str(name) for name in pool.classes],
         "predicted": predicted.tolist(),
         "features": None if pool.features is None else int(pool.features.shape[1]),
@@ -129,8 +131,8 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
     """Each metric with its estimate, verdict, gain over random sampling and the cross-check without any belief."""
     rows = []
     complete = len(history.labels) == len(session.pool)
-    early = history.drawn_labels < LEAST_DRAWN and not (complete and not session.task.ahead)
-    checkable = has_probabilities(history) and not complete
+    early = history.drawn_labels < LEAST_DRAWN and not (complete and not session.task.beyond)
+    checkable = has_probabilities(history) and not complete and session.pool.weights is None
     sample = (
         sample_of(session.pool, history, inclusion_of(session.method, session.pool, history)) if checkable else None
     )

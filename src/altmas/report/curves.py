@@ -42,7 +42,7 @@ def _of_model(session: "Session", history: History, model: str | None) -> Plain:
     pool = session.pool
     shown: Plain = {"model": model, "class": str(pool.classes[1]) if len(pool.classes) == 2 else None}
     scores, _ = calibrated_scores(pool, model)
-    bins = bins_of(scores, np.ones(len(pool)))
+    bins = bins_of(scores, np.ones(len(pool)) if pool.weights is None else pool.weights)
     used = [b for b in range(BINS) if (bins == b).any()]
     found = _estimates(session, history, (share_in_bin(f"bin {b}", b, model) for b in used))
     shown["reliability"] = [

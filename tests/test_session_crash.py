@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,13 @@ from session_world import create, pool, truth
 
 
 def test_a_process_killed_at_random_moments_loses_nothing_acknowledged_and_leaves_nothing_half(tmp_path):
-    found = list(kills(tmp_path, 24, longest=0.25))
+    """At least 12 kills, and more on a machine so busy that some kind of work has acknowledged nothing much yet."""
+    found = []
+    with closing(kills(tmp_path, 120, longest=0.25)) as left:
+        for kill in left:
+            found.append(kill)
+            if len(found) >= 12 and all(kill.acknowledged > 2 for kill in found[-3:]):
+                break
     assert [kill for kill in found if not kill.harmless] == []
     assert {kill.work: kill.acknowledged > 2 for kill in found[-3:]} == {"tell": True, "import": True, "rule": True}
 

@@ -18,7 +18,7 @@ from altmas.types import Array
 
 CHUNK = 2_000_000
 """Numbers of the rivals that are looked at together."""
-WRITTEN_OUT = 4_000_000
+WRITTEN_OUT = 1_000_000
 """Most numbers N x C of a belief that are kept in memory for a contest of many models."""
 
 

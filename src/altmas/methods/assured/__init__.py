@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -241,7 +241,8 @@ class Assured(Method):
     def _contest(
         self, task: Task, history: History, samples: list[StageSample], metrics: tuple[Metric, ...]
     ) -> Contest:
-        return Contest(_Estimators(samples, task, history), metrics, self._factor(task, history), task.fraction)
+        quick = [replace(sample, belief=sample.belief.written_out) for sample in samples]
+        return Contest(_Estimators(quick, task, history), metrics, self._factor(task, history), task.fraction)
 
     def _defensive_share(self, task: Task, estimator: Difference) -> float:
         """The share of uniform draws: enough that errors nobody saw do not decide the width, where errors are rare.

@@ -19,11 +19,12 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.belief import WrittenOut
 from altmas.errors import MetricError, PlanError
 from altmas.history import History
 from altmas.intervals import missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
-from altmas.methods.assured.estimator import Difference, Side
+from altmas.methods.assured.estimator import Difference, Expected, Side
 from altmas.methods.assured.linearised import Linearised, linearised_sum
 from altmas.methods.assured.parts import residuals_of
 from altmas.metrics import Metric, metric_set
@@ -73,13 +74,19 @@ class Contest:
 
     @cached_property
     def scores(self) -> Array:
-        """(K,) what the best is chosen by: the mean of the estimate and of the metric on the labelled points alone.
+        """(K,) what the best is chosen by: the mean of three values of each model's metric.  (R2)
 
-        The latter is tilted towards points on which models differ but has no weights, and so less noise.
+        The estimate is unbiased and noisy. The metric on the labelled points alone has no weights, and so less noise,
+        but it is tilted towards points on which contenders differ. That of the belief has hardly any noise, but it
+        favours models that agree with the others. No two of them err alike; whatever is chosen, intervals are those of
+        the estimates.
         """
-        weights, pool = self.estimator.known_weights, self.estimator.pool
-        alone = np.array([metric.value(pool, weights) for metric in self.metrics], np.float64)
-        return np.asarray(np.where(np.isnan(alone), self.values, (self.values + alone) / 2))
+        pool, estimator = self.estimator.pool, self.estimator
+        said = [self.values]
+        for weights in (estimator.known_weights, Expected(estimator)):
+            found = np.array([metric.value(pool, weights) for metric in self.metrics], np.float64)
+            said.append(np.where(np.isnan(found), self.values, found))
+        return np.asarray(np.mean(said, axis=0))
 
     @cached_property
     def best(self) -> int:
@@ -144,11 +151,36 @@ class Contest:
         told = self._difference(k, j, factor)
         return ahead_of(told, missed_tail(factor), self.fraction).least_half_width(factor)
 
-    def expected_squares(self, k: int, j: int) -> Array:
-        """(N,) Var_f(d_i): squared residuals of the difference as the belief expects them."""
-        inside = self.estimator.inside
-        items = sum_of_items([(1.0, self.sides[k].items, inside), (-1.0, self.sides[j].items, inside)])
-        return np.asarray(items.moments(self.estimator.belief)[1])
+    def expected_squares(self, k: int) -> Array:
+        """(N,) Var_f(d_i): squared residuals of the best minus model k, as the belief expects them."""
+        if self._believed is None:
+            inside, best = self.estimator.inside, self.sides[self.best].items
+            items = sum_of_items([(1.0, best, inside), (-1.0, self.sides[k].items, inside)])
+            return np.asarray(items.moments(self.estimator.belief)[1])
+        moves = self._moves_of_best - self._moves(k)
+        weighted = self._believed * moves
+        mean = weighted.sum(1)
+        return np.asarray(np.maximum((weighted * moves).sum(1) - mean**2, 0.0) * self.estimator.inside)
+
+    def same_as_best(self, k: int) -> bool:
+        """Whether no label whatever moves the difference between the best and model k."""
+        if self.shown[self.best, k] > 1e-18 * max(float(self.shown.max()), 1e-300):
+            return False
+        return bool(self.expected_squares(k).max(initial=0.0) <= 0) and self.values[k] == self.values[self.best]
+
+    @cached_property
+    def _believed(self) -> Array | None:
+        """(N, C) the belief of the last stage; None where it is too large to be written out."""
+        belief = self.estimator.belief
+        return belief.rows(np.arange(len(belief.agree))) if isinstance(belief, WrittenOut) else None
+
+    @cached_property
+    def _moves_of_best(self) -> Array:
+        return self._moves(self.best)
+
+    def _moves(self, k: int) -> Array:
+        """(N, C) D_ki(c)."""
+        return self.sides[k].items.rows(np.arange(len(self.estimator.known)))
 
     def critical(self, confidence: float, rng: np.random.Generator, wanted: Sequence[int] | None = None) -> Array:
         """(K,) c_k of (R1) at a chance of (1 - confidence) / 2, at least the factor of one difference alone.
@@ -210,9 +242,9 @@ def importance(contest: Contest) -> tuple[Array, Array]:
     for k in range(len(contest.metrics)):
         if k == best:
             continue
-        expected = contest.expected_squares(best, k)
+        expected = contest.expected_squares(k)
         variance = max(float(contest.shown[best, k]), float((expected * second).sum()))
-        if variance <= 0:
+        if not (variance > 0 and math.isfinite(contest.scores[k])):
             continue
         apart = float(contest.scores[best] - contest.scores[k]) ** 2 / variance
         weight = np.exp(-min(apart, 40.0) / 2) / variance

@@ -61,7 +61,7 @@ def test_a_list_of_methods_is_grouped_with_its_figures():
     coverage, value = FIGURES["spe"]
     assert re.fullmatch(
         r"recommended: assured \(0\.\d+, [\d.]+\); simple: tradition \(0\.\d+, 1\); "
-        rf"published: spe \({coverage:.3f}, {value:.2g}\), altmas \(no interval, [\d.]+, altmas\[paper\]\); "
+        rf"published: spe \(a belief, {coverage:.3f}, {value:.2g}\), altmas \(no interval, [\d.]+, altmas\[paper\]\); "
         r"in parentheses: mean coverage and label value of the leaderboard at 400 labels",
         said,
     )

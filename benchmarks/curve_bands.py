@@ -194,7 +194,8 @@ def table(rows: list[dict[str, str]]) -> str:
                 covered, widths = ([float(row[name]) for row in mine] for name in ("coverage", "width"))
                 least = f" ({min(covered):.2f})" if len(covered) > 1 else ""
                 cells.append(f"{np.mean(covered):.2f}{least}, {np.mean(widths):.3f}" if mine else "–")
-            lines.append([pool, kind, *cells])
+            if any(cell != "–" for cell in cells):
+                lines.append([pool, kind, *cells])
     return markdown(head, lines)
 
 

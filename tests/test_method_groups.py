@@ -83,5 +83,5 @@ def test_the_help_of_a_command_lists_them(command):
     text = " ".join(ran.stdout.split())
     for group, members in GROUPS.items():
         assert f"{group}: {next(iter(members))} (" in text
-    assert f"spe ({FIGURES['spe'][0]:.3f}, {FIGURES['spe'][1]:.2g})" in text
+    assert f"spe (a belief, {FIGURES['spe'][0]:.3f}, {FIGURES['spe'][1]:.2g})" in text
     assert f"altmas (no interval, {FIGURES['altmas'][1]:.2g}, altmas[paper])" in text

@@ -198,13 +198,13 @@ def test_expected_squares_are_those_of_a_belief_that_is_not_written_out(monkeypa
     for metric in ("accuracy", "macro_f1"):
         metrics = metric_set([metric], pool)
         quick = Assured().contest(task, history, metrics)
-        found = [quick.expected_squares(k) for k in range(3)]
+        found = [quick.expected_squares(0, k) for k in range(3)]
         with monkeypatch.context() as patch:
             patch.setattr(Belief, "written_out", property(lambda belief: belief))
             slow = Assured().contest(task, history, metrics)
         assert type(slow.estimator.belief) is Belief and type(quick.estimator.belief) is WrittenOut
         np.testing.assert_allclose(quick.scores, slow.scores, atol=1e-12)
-        np.testing.assert_allclose(found, [slow.expected_squares(k) for k in range(3)], atol=1e-15)
+        np.testing.assert_allclose(found, [slow.expected_squares(0, k) for k in range(3)], atol=1e-15)
 
 
 def test_importance_is_zero_where_all_models_agree_and_the_metric_is_a_mean():

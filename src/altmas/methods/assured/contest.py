@@ -30,6 +30,7 @@ from altmas.methods.assured.parts import residuals_of
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
 from altmas.metrics.influence import sum_of_items
+from altmas.metrics.weights import Weights
 from altmas.pool import Pool
 from altmas.task import Task
 from altmas.types import Array
@@ -81,17 +82,31 @@ class Contest:
         favours models that agree with the others. No two of them err alike; whatever is chosen, intervals are those of
         the estimates.
         """
-        pool, estimator = self.estimator.pool, self.estimator
+        return self._mean_with(self.estimator.known_weights, Expected(self.estimator))
+
+    @cached_property
+    def scores_for_draws(self) -> Array:
+        """(K,) what draws are aimed by: the same without the belief, which would never be put to the test by draws
+        that follow it.
+        """
+        return self._mean_with(self.estimator.known_weights)
+
+    def _mean_with(self, *weights: Weights) -> Array:
+        """(K,) mean of the estimate and of the metric at each of these weights, where it is defined."""
         said = [self.values]
-        for weights in (estimator.known_weights, Expected(estimator)):
-            found = np.array([metric.value(pool, weights) for metric in self.metrics], np.float64)
+        for one in weights:
+            found = np.array([metric.value(self.estimator.pool, one) for metric in self.metrics], np.float64)
             said.append(np.where(np.isnan(found), self.values, found))
         return np.asarray(np.mean(said, axis=0))
 
     @cached_property
     def best(self) -> int:
         """The model that looks best so far; the first of several."""
-        scores = -self.scores if self.metrics[0].lower_is_better else self.scores
+        return self.best_by(self.scores)
+
+    def best_by(self, scores: Array) -> int:
+        """The first model with the best of these scores."""
+        scores = -scores if self.metrics[0].lower_is_better else scores
         return int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
 
     @property
@@ -151,13 +166,15 @@ class Contest:
         told = self._difference(k, j, factor)
         return ahead_of(told, missed_tail(factor), self.fraction).least_half_width(factor)
 
-    def expected_squares(self, k: int) -> Array:
-        """(N,) Var_f(d_i): squared residuals of the best minus model k, as the belief expects them."""
+    def expected_squares(self, best: int, k: int) -> Array:
+        """(N,) Var_f(d_i): squared residuals of one model minus another, as the belief expects them."""
         if self._believed is None:
-            inside, best = self.estimator.inside, self.sides[self.best].items
-            items = sum_of_items([(1.0, best, inside), (-1.0, self.sides[k].items, inside)])
+            inside = self.estimator.inside
+            items = sum_of_items([(1.0, self.sides[best].items, inside), (-1.0, self.sides[k].items, inside)])
             return np.asarray(items.moments(self.estimator.belief)[1])
-        moves = self._moves_of_best - self._moves(k)
+        if best not in self._moves_of_best:
+            self._moves_of_best[best] = self._moves(best)
+        moves = self._moves_of_best[best] - self._moves(k)
         weighted = self._believed * moves
         mean = weighted.sum(1)
         return np.asarray(np.maximum((weighted * moves).sum(1) - mean**2, 0.0) * self.estimator.inside)
@@ -166,7 +183,8 @@ class Contest:
         """Whether no label whatever moves the difference between the best and model k."""
         if self.shown[self.best, k] > 1e-18 * max(float(self.shown.max()), 1e-300):
             return False
-        return bool(self.expected_squares(k).max(initial=0.0) <= 0) and self.values[k] == self.values[self.best]
+        expected = self.expected_squares(self.best, k)
+        return bool(expected.max(initial=0.0) <= 0) and self.values[k] == self.values[self.best]
 
     @cached_property
     def _believed(self) -> Array | None:
@@ -175,8 +193,9 @@ class Contest:
         return belief.rows(np.arange(len(belief.agree))) if isinstance(belief, WrittenOut) else None
 
     @cached_property
-    def _moves_of_best(self) -> Array:
-        return self._moves(self.best)
+    def _moves_of_best(self) -> dict[int, Array]:
+        """{model: (N, C) D_ki(c)} of models that all others were compared with."""
+        return {}
 
     def _moves(self, k: int) -> Array:
         """(N, C) D_ki(c)."""
@@ -237,16 +256,17 @@ def importance(contest: Contest) -> tuple[Array, Array]:
     Every difference is scaled by the variance that it has now and weighted by how likely, as far as labels say, the
     other model is the better one after all: exp(-z^2 / 2), z the difference in standard errors.
     """
-    best, second = contest.best, contest.estimator.spread_of_weights[0]
+    scores, second = contest.scores_for_draws, contest.estimator.spread_of_weights[0]
+    best = contest.best_by(scores)
     believed, seen = np.zeros(len(second)), np.zeros(len(contest.rows))
     for k in range(len(contest.metrics)):
         if k == best:
             continue
-        expected = contest.expected_squares(k)
+        expected = contest.expected_squares(best, k)
         variance = max(float(contest.shown[best, k]), float((expected * second).sum()))
-        if not (variance > 0 and math.isfinite(contest.scores[k])):
+        if not (variance > 0 and math.isfinite(scores[k])):
             continue
-        apart = float(contest.scores[best] - contest.scores[k]) ** 2 / variance
+        apart = float(scores[best] - scores[k]) ** 2 / variance
         weight = np.exp(-min(apart, 40.0) / 2) / variance
         believed += weight * expected
         seen += weight * (contest.residuals[:, best] - contest.residuals[:, k]) ** 2

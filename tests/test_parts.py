@@ -63,18 +63,22 @@ def test_no_more_labels_fall_into_a_domain_than_it_has_points():
 def test_with_few_labels_the_expansion_is_that_of_horvitz_and_thompson():
     sample = stage_of([0, 1, 2])
     odds = (1 - sample.stage.chances[:3]) / sample.stage.chances[:3]
-    few = Part.of(0, sample, 0.5, EVERY, few=4)
+    few = Part.of(0, sample, 0.5, EVERY, np.ones(40), few=4)
     np.testing.assert_allclose(few.expansion, odds)
     residuals = np.array([0.2, -0.1, 0.4])
     np.testing.assert_allclose(few.centred(residuals), 0.5 * odds * residuals / np.sqrt(1 - sample.stage.chances[:3]))
-    enough = Part.of(0, sample, 0.5, EVERY, few=3)
+    enough = Part.of(0, sample, 0.5, EVERY, np.ones(40), few=3)
     assert enough.expansion.sum() == pytest.approx(37) and enough.rest.sum() == 37
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_a_ratio_takes_the_mean_off_and_costs_a_degree_of_freedom(n):
     sample = stage_of(list(range(n)), sizes=np.linspace(1, 2, 40))
-    part, residuals, p = Part.of(0, sample, 0.8, EVERY), np.array([0.5, -0.2, 0.3])[:n], sample.stage.chances[:n]
+    part, residuals, p = (
+        Part.of(0, sample, 0.8, EVERY, np.ones(40)),
+        np.array([0.5, -0.2, 0.3])[:n],
+        sample.stage.chances[:n],
+    )
     mean = (part.expansion * residuals).sum() / part.expansion.sum()
     factor = n / (n - 1) if n > 1 else 1.0
     squares = (0.8 * part.expansion * (residuals - mean)) ** 2 / (1 - p) * factor

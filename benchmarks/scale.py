@@ -217,15 +217,31 @@ def _plain(row: Row) -> bool:
     return int(row["columns"]) == 64 and int(row["classes"]) == 10 and str(row["scores"]) == "False"
 
 
+def _cell(row: Row) -> tuple[bool, int, int, int]:
+    """What a row is about, in the order of the table."""
+    return str(row["scores"]) == "True", int(row["columns"]), int(row["classes"]), int(row["points"])
+
+
 def cells_table(rows: Sequence[Row]) -> str:
     """The cells as Markdown."""
-    head = ["points", "columns", "classes", "scores", "first ask s", "peak GB", "estimate s", "next status s"]
+    head = [
+        "rows",
+        "in the pool",
+        "columns",
+        "classes",
+        "scores",
+        "first ask s",
+        "peak GB",
+        "estimate s",
+        "next status s",
+    ]
     head += ["next estimate s", "session MB", "description MB"]
     return markdown(
         head,
         [
             [
                 f"{int(row['points']):,}",
+                f"{int(row['sampled']):,}",
                 row["columns"],
                 row["classes"],
                 "yes" if str(row["scores"]) == "True" else "no",
@@ -241,9 +257,12 @@ def cells_table(rows: Sequence[Row]) -> str:
 
 
 def write_tables() -> None:
-    """benchmarks/results/scale.csv, the figure and the table of the page."""
-    rows = sorted(CELL_RUNS.read(), key=lambda row: (row["scores"], row["columns"], row["classes"], row["points"]))
-    write_csv(TABLE, rows)
+    """benchmarks/results/scale.csv, the figure and the table of the page; cells not run here stay as they are."""
+    cells = {_cell(row): {"sampled": row["points"], **row} for row in read_csv(TABLE)}
+    cells |= {_cell(row): row for row in CELL_RUNS.read()}
+    rows = [cells[key] for key in sorted(cells)]
+    names = list(dict.fromkeys(["points", "columns", "classes", "scores", "sampled", *rows[0]]))
+    write_csv(TABLE, [{name: row[name] for name in names} for row in rows])
     figure(rows)
     rewrite_page(PAGE, {"cells": cells_table(read_csv(TABLE))})
 

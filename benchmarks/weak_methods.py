@@ -255,7 +255,8 @@ def _key(row: Row) -> tuple[str, ...]:
 def before_after(rows: list[dict[str, str]]) -> str:
     """The table of docs/methods.md: 400 labels, both editions beside each other."""
     head = "method", "pool", "track", "metric", "runs", "label value", "bias / RMSE", "coverage", "width"
-    lines, places = [], {}
+    lines: list[list[str]] = []
+    places: dict[tuple[str, str, str, str], dict[str, dict[str, str]]] = {}
     for row in rows:
         if int(row["labels"]) == 400:
             key = row["method"], row["pool"], row["track"], row["metric"]

@@ -105,7 +105,7 @@ def expected_spreads(confidence: Array, strata: Array, rows: Array, wrong: Array
 
     A stratum's own labels must not decide how many more it gets: one that was right by luck would be left alone with
     its luck, and the accuracy be overstated (by 0.3 to 0.5 of its RMSE at 400 labels). Two parameters for all strata
-    leave hardly any of that, and tell apart strata in which no label was wrong.
+    leave less of that (0.1 to 0.3), and tell apart strata in which no label was wrong.
     """
     p = np.clip(confidence, 1e-6, 1 - 1e-6)
     odds = np.log(p) - np.log1p(-p)

@@ -33,6 +33,7 @@ def init(
     show_: opt.Show = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    values: opt.Values = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budget: Annotated[
@@ -86,7 +87,7 @@ def init(
     keep the table where it is, the session reads it again. Without --prediction it is the items themselves that are
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
-    pool = opt.pool_of(data, prediction, id, features, scores, slices, show_, classes, group)
+    pool = opt.pool_of(data, prediction, id, features, scores, slices, show_, classes, group, values)
     made = Session.create(
         session,
         pool,

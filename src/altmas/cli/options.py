@@ -156,6 +156,15 @@ Classes = Annotated[
         rich_help_panel=POOL,
     ),
 ]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="CLASS=NUMBER",
+        help=literal("What mean, share[>=1] and weighted_kappa take a class for; repeated, one for each class."),
+        rich_help_panel=POOL,
+    ),
+]
 MoreMetrics = Annotated[
     list[str] | None,
     typer.Option(
@@ -236,6 +245,7 @@ def pool_of(
     show: Sequence[str] | None,
     classes: Sequence[str] | None,
     group: str | None = None,
+    values: Sequence[str] | None = None,
 ) -> "Pool":
     """The pool that the options describe."""
     with working("reading the table"):
@@ -249,6 +259,7 @@ def pool_of(
             show=(show[0] if len(show) == 1 else show) if show else None,
             classes=classes or None,
             group=group,
+            values=numbers("--value", values) or None,
         )
     for how in pool.made_features:
         hint(f"features: {how}")

@@ -35,6 +35,7 @@ def plan(
     slices: opt.Slices = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    values: opt.Values = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budgets: Annotated[
@@ -86,7 +87,7 @@ def plan(
     elif data is None or prediction is None:
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
-        pool = opt.pool_of(data, prediction, None, features, scores, slices, None, classes, group)
+        pool = opt.pool_of(data, prediction, None, features, scores, slices, None, classes, group, values)
     if chosen.traits.interval == "none":
         show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")
     found = plan_widths(

@@ -46,6 +46,7 @@ def pool_from_table(
     show: str | Sequence[str] | None = None,
     classes: Sequence[Name] | None = None,
     group: str | None = None,
+    values: Mapping[Any, float] | None = None,
     store: str | os.PathLike[str] | None = None,
 ) -> Pool:
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
@@ -61,6 +62,7 @@ def pool_from_table(
     slices            columns that divide the pool
     show              one column (items are its values) or several (items are dicts)
     group             a column: what points come together in, as a conversation or a patient
+    values            {class: number}: what metrics of numbers take the classes for
     classes           the class list; by default the names of a Hugging Face ClassLabel, else what is seen
     store             a .parquet file to be written: the columns go there and numbers into .npy files beside it, and
                       the pool is read from those, so that a session can be opened again without the engine
@@ -83,6 +85,7 @@ def pool_from_table(
             "show": show,
             "classes": classes,
             "group": group,
+            "values": values,
         }
         return pool_from_table(moved.table, features=moved.features, scores=scores, **roles)
     here = source_of(table) is None or _made_of_parquet(table, inputs)
@@ -98,6 +101,7 @@ def pool_from_table(
             {name: _classes_in(columns, column) for name, column in answers.items()} or None,
             scores={name: _matrix(columns, one) for name, one in outputs.items()},
             classes=_listed_classes(columns, answers) if classes is None else classes,
+            values=values,
             ids=None if id is None else columns.names(id),
             slices={name: columns.labels(name) for name in parts},
             items=None if shown is None else columns.items(shown),
@@ -120,7 +124,9 @@ def pool_from_table(
             "slices": parts,
             "show": shown,
             "classes": None if classes is None else list(pool.classes),
-        } | ({} if group is None else {"group": group})
+        }
+        given = {"group": group, "values": pool.named_values}
+        pool.source |= {role: value for role, value in given.items() if value is not None}
     return pool
 
 

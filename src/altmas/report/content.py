@@ -106,6 +106,7 @@ def _pool(session: "Session") -> Plain:
     return {
         "points": len(pool),
         "classes": [str(name) for name in pool.classes],
+        "values": pool.named_values,
         "predicted": predicted.tolist(),
         "features": None if pool.features is None else int(pool.features.shape[1]),
         "scores": pool.scores is not None,

@@ -145,6 +145,7 @@ def parts_of(pool: Pool) -> Parts:
         "points": len(pool),
         "models": [model.name for model in pool.models],
         "group": None if pool.group is None else pool.group_name,
+        "values": pool.named_values,
     }
     yield from _text_chunks("about", json.dumps(content))
     for number, model in enumerate(pool.models):
@@ -187,6 +188,7 @@ def pool_of(part: ReadPart) -> Pool:
         slices={name: _column(part(f"slice {number}")) for number, name in enumerate(content["slices"])},
         items=_items(content["items"], part),
         group=_array(part("group")),
+        values=content.get("values"),
     )
     pool.group_name = content.get("group") or pool.group_name
     for model in models:

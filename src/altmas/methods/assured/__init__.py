@@ -213,7 +213,7 @@ class Assured(Method):
         """(N,) what a share of the first labels follows: the models' doubt, or how far apart their values lie."""
         if self.belief is not None:
             return None
-        values = values_in(task.metrics)
+        values = values_in(task.metrics, task.pool)
         if of_truth:
             return value_spread(task.pool, values) if values else None
         return describe(task.pool).doubt
@@ -360,7 +360,7 @@ class Assured(Method):
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
         """The belief from the labels at these rows; remembered for those asked for last."""
-        codes, values = history.known[train], values_in(task.metrics)
+        codes, values = history.known[train], values_in(task.metrics, task.pool)
         key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also, values)
 
         def fit() -> Belief:

@@ -4,7 +4,9 @@ The metric is taken at the weights of the labels: 1 for a volunteered one, R / n
 were not volunteered and n the drawn labels among the metric's points. phi_i = D_i(y_i) with the constant of the point:
     V = (1 - n/R) n/(n - 1) sum over the drawn of (R/n)^2 (phi_i - mean phi)^2                                     (S9)
 About data like the pool the sample is one of that data: the factor 1 - n/R, which is there because the pool ends, is
-left out, volunteered labels count with weight 1, and terms are added over groups before they are squared (F1).
+left out, volunteered labels count with weight 1, and terms are added over groups before they are squared (F1), with
+G* of (F2) in place of G: the mean takes more from groups of unequal size. Where no term differs from 0, as without an
+error, labels count as if they came in whole groups (F4).
 A sample in which every answer is right would have V = 0, so z^2 labels are added whose influence is at either end of
 its range with equal chances, wherever the metric has bounds; where labels come in groups, so do those that are added:
 there are as many of them to the effective number of labels, n over the effect of the groups. Points that were added to
@@ -103,7 +105,7 @@ def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float,
     plain = float((terms**2).sum())
     if not task.ahead:
         return plain, 0.0, 1.0
-    if task.pool.group is None or plain <= 0:
+    if task.pool.group is None:
         return plain, labelled, 1.0
     effect = _effect(terms, task.pool.group, sum(side.largest for side in sides), max(side.crowd for side in sides))
     left = max(effect - (1 - labelled), 0.0) / effect if effect > 0 else labelled
@@ -112,8 +114,8 @@ def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float,
 
 def _effect(terms: Array, groups: Array, largest: float, crowd: float) -> float:
     """How many times their plain variance groups make of these terms, at least (F4); crowd: labels of a group."""
-    plain, count = float((terms**2).sum()), len(np.unique(groups[terms != 0]))
-    together = float((group_sums(terms, groups) ** 2).sum()) * count / max(count - 1, 1)
+    plain, count = float((terms**2).sum()), effective_groups((terms != 0).astype(np.float64), groups)
+    together = float((group_sums(terms, groups) ** 2).sum()) * count / max(count - 1, 1.0)
     seen = min(groups_moving(sign * terms, groups, largest) for sign in (-1.0, 1.0))
     return max(together / plain if plain > 0 else 0.0, least_effect(seen, crowd, 1.0))
 

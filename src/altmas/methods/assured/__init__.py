@@ -50,6 +50,8 @@ from altmas.types import Array
 
 SIMULTANEOUS = 4
 REMEMBERED = 16
+STAGES_OF_WAVE = 4
+"""Beliefs that are remembered for each wave."""
 LEAST_OF_DOMAIN = 0.25
 """Part of its share of a stage's draws that a wave has at least, however many labels it has already."""
 
@@ -369,7 +371,8 @@ class Assured(Method):
                 return self.belief(task, train, codes, weights, folds)
             return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also, values)
 
-        return task.pool.memo.get("belief of assured", key, fit, keep=REMEMBERED)
+        keep = max(REMEMBERED, STAGES_OF_WAVE * len(history.domains))  # else each look at many waves would fit them all
+        return task.pool.memo.get("belief of assured", key, fit, keep=keep)
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,8 @@ def waves_run(name: str, order: str, seed: int) -> Row:
     label(session, name, LABELS)
     for number, rows in enumerate(waves[1:], start=1):
         first = "0" if number == 1 else None
-        budget = {"budget": (number + 1) * LABELS, "wave_budget": LABELS}
-        session.extend(pool_of(name, rows), wave=str(number), first_wave=first, **budget)
+        total = (number + 1) * LABELS
+        session.extend(pool_of(name, rows), wave=str(number), first_wave=first, budget=total, wave_budget=LABELS)
         label(session, name, LABELS)
     true = [float(right[rows].mean()) for rows in waves]
     found = []

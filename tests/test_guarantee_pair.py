@@ -122,3 +122,16 @@ def test_a_session_without_a_budget_of_waves_is_monitored_too():
     session.extend(pools[1], wave="w1", first_wave="w0")
     label(session, truth, 90)
     assert session.monitor().answer == "drop" and session.monitor(against="w1")[0].answer == "no drop"
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_class_that_nobody_met_shows_nothing():
+    """Recall of a class that is believed impossible and was never seen: its terms are all 0."""
+    n, rng = 100, np.random.default_rng(3)
+    ratio = table_ratio(np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [0.0, 1.0]]), np.zeros(n, np.int64))
+    belief, drawn = ratio.belief(np.tile([1.0, 0.0], (n, 1))), rng.permutation(n)[:40]
+    stage = Stage(np.full(n, OPEN), np.ones(n), belief, drawn, ratio.outcomes(np.zeros(n, np.int64))[drawn])
+    unseen, seen = Game(ratio.ratio, [stage], (0,)), game(world(0.2, n), 60, rng, 1)
+    for better in ("higher", "lower"):
+        assert not shown_apart(unseen, unseen, margin=0.0, error=0.01, budget=40, better=better)
+    assert not shown_apart(unseen, seen, margin=0.0, error=0.01, budget=40)

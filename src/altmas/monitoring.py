@@ -222,7 +222,8 @@ def _levels(
             share = error_against(error, number, waves.index(other) + 1)
             worse = _is_worse(now, of_wave[wave], (wave, other), games, always, share, tolerance)
             told = [estimates[of_wave[one].name] for one in (wave, other)]
-            answer = "drop" if worse else "no drop" if all(map(_enough, told)) else "cannot tell"
+            defined = not any(math.isnan(one.value) for one in told)
+            answer = "drop" if worse and defined else "no drop" if all(map(_enough, told)) else "cannot tell"
         against = other if wave in changes else ""
         few = [_too_few(estimates[of_wave[one].name]) for one in (wave, other) if one]
         parts = (*_bounds(own, few[0]), *_bounds(change, any(few)), *always[wave][0])

@@ -43,7 +43,8 @@ def public_names() -> list[str]:
     members = [
         f"{kind.__name__}.{name}"
         for kind in (altmas.Pool, altmas.Session)
-        for name, member in vars(kind).items()
+        for owner in kind.__mro__[:-1]
+        for name, member in vars(owner).items()
         if not name.startswith("_") and (inspect.isroutine(member) or hasattr(type(member), "__get__"))
     ]
     return [*altmas.__all__, *members]

@@ -3,7 +3,7 @@
 For every pool, track (hard labels only / with scores) and aim (accuracy alone / several metrics together) the methods
 are run many times to 400 labels against the known truth. Finished runs are kept under benchmarks/results/runs and not
 repeated, so an interrupted benchmark continues where it stopped. `--quick` takes minutes; `--summary` only rewrites
-the tables from the runs that exist.
+the tables from the runs that exist. Rows of methods that have no runs here stay as they are committed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from numpy.typing import NDArray  # noqa: E402
 from altmas.compute import in_processes  # noqa: E402
 from altmas.history import History  # noqa: E402
 from altmas.methods import METHODS, Method, Task  # noqa: E402
+from altmas.methods.assured.recipe import EDITION  # noqa: E402
 from altmas.metrics import Metric, metric_set, truth_values  # noqa: E402
 from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
 from benchmarks.data import HELD_OUT, NAMES, DataMissing, NamedPool, load  # noqa: E402
 from benchmarks.learnable_limit import learnable_limit  # noqa: E402
-from benchmarks.store import RESULTS, RUNS, Runs, write_csv  # noqa: E402
+from benchmarks.store import RESULTS, RUNS, Runs, keep_csv, read_csv, write_csv  # noqa: E402
 
 Array = NDArray[Any]
 
@@ -231,6 +232,7 @@ def row_of(
         "track": cell.track,
         "aim": cell.aim,
         "method": cell.method,
+        "edition": EDITION if cell.method == "assured" else "",
         "labels": labels,
         "metric": group,
         "truth": round(float(goal.mean()), 5),
@@ -297,7 +299,13 @@ def main() -> None:
     names = [name for name in everywhere if available(name)]  # pools that were not run now keep their rows
     rows = list(summary(cells(names, list(REPEATS)), limits(names)))
     kind = "_quick" if given.quick else "_held_out" if given.held_out else ""
-    write_csv(RESULTS / f"label_value{kind}.csv", rows)
+    keep(RESULTS / f"label_value{kind}.csv", rows)
+
+
+def keep(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Put rows into the table; those of methods that were not run now stay, those of another edition of ours do not."""
+    write_csv(path, [row for row in read_csv(path) if row["method"] != "assured" or row.get("edition") == EDITION])
+    keep_csv(path, rows, "pool", "track", "aim", "method", "labels", "metric")
 
 
 def available(name: str) -> bool:

@@ -7,7 +7,8 @@ from altmas.belief import Belief
 from altmas.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured
-from altmas.methods.assured.estimator import Difference, StageSample
+from altmas.methods.assured.estimator import Difference
+from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until

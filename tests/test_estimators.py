@@ -8,7 +8,10 @@ import pytest
 import altmas
 from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
-from altmas.methods.assured.estimator import Difference, Group, StageSample, linearised_sum, shifted_odds
+from altmas.methods.assured.estimator import Difference, shifted_odds
+from altmas.methods.assured.linearised import Group, linearised, linearised_sum
+from altmas.methods.assured.parts import StageSample
+from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import RowCodes, metric_set, table_of
 from altmas.metrics.formulas import positive
@@ -22,7 +25,7 @@ def test_a_constant_belief_and_uniform_draws_are_random_sampling():
     drawn = np.random.default_rng(0).permutation(500)[:60]
     found = difference(pool, truth, drawn, np.full(500, 60 / 500), np.full(500, 0.5))
     right = (truth == pool.predictions)[drawn]
-    accuracy = found.linearised(metric_set(["accuracy"], pool)[0], TAIL)
+    accuracy = linearised(found, metric_set(["accuracy"], pool)[0], TAIL)
     assert accuracy.value == pytest.approx(right.mean())
     (group,) = accuracy.groups
     assert group.shown == pytest.approx((1 - 60 / 500) / 60 * right.var(ddof=1), rel=1e-9)
@@ -36,8 +39,8 @@ def test_two_groups_add_up_to_the_variance_of_a_class_metric():
     drawn = np.random.default_rng(0).permutation(500)[:80]
     found = difference(pool, truth, drawn, np.full(500, 80 / 500), np.linspace(0.3, 0.95, 500))
     recall = metric_set(["recall[1]"], pool)[0]
-    own, other = found.linearised(recall, TAIL).groups
-    whole = found.linearised(replace(recall, kind="callable", classes=()), TAIL).groups[0]
+    own, other = linearised(found, recall, TAIL).groups
+    whole = linearised(found, replace(recall, kind="callable", classes=()), TAIL).groups[0]
     assert own.shown + other.shown == pytest.approx(whole.shown)
     assert own.believed + other.believed == pytest.approx(whole.believed)
     assert own.third + other.third == pytest.approx(whole.third)
@@ -78,7 +81,7 @@ def test_unequal_draws_are_unbiased_for_any_fixed_belief():
     for seed in range(600):
         rng = np.random.default_rng(seed)
         drawn = np.flatnonzero(rng.random(600) < chances)
-        one = difference(pool, truth, drawn, chances, agree).linearised(accuracy, TAIL)
+        one = linearised(difference(pool, truth, drawn, chances, agree), accuracy, TAIL)
         errors.append(one.value - (truth == pool.predictions).mean())
         variances.append(one.groups[0].shown)
     assert abs(np.mean(errors)) < 4 * np.std(errors) / 600**0.5
@@ -110,7 +113,7 @@ def test_the_worked_example_of_the_documentation():
     found = difference(pool, truth, np.array([3, 1, 4]), chances, np.full(5, 0.9))
     assert np.trace(found.expected) == pytest.approx(3.8)
     assert np.trace(found.correction) == pytest.approx(-1.07, abs=0.005)
-    assert found.linearised(metric_set(["accuracy"], pool)[0], TAIL).value == pytest.approx(0.5465, abs=1e-4)
+    assert linearised(found, metric_set(["accuracy"], pool)[0], TAIL).value == pytest.approx(0.5465, abs=1e-4)
 
 
 def test_stages_count_by_their_labels_and_a_complete_one_alone():
@@ -245,7 +248,7 @@ def test_labels_of_two_stages_are_counted_inside(two):
 def test_accuracy_of_two_stages_has_the_variance_of_a_loop(two):
     """sum over stages of (c_s h (1/p - 1) (e - mean))^2 / (1 - p) n/(n - 1), e = right - believed to be, over N^2."""
     size = two.inside.sum()
-    accuracy = two.found.linearised(metric_set(["accuracy"], two.pool)[0], TAIL)
+    accuracy = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAIL)
     assert accuracy.value == pytest.approx(np.trace(two.found.table) / size)
     assert (accuracy.size, accuracy.labels, accuracy.drawn) == (size, two.found.labels, two.found.drawn)
     assert accuracy.unlabelled == two.found.unlabelled.sum() and accuracy.skipped == two.inside[two.skipped].sum()
@@ -269,7 +272,7 @@ def test_accuracy_of_two_stages_has_the_variance_of_a_loop(two):
 def test_what_the_belief_expects_is_the_moments_of_a_loop(two):
     """sum over open points of c_s^2 (1 - p)/p Var_f(right), each for all points like it that were labelled."""
     size = two.inside.sum()
-    (group,) = two.found.linearised(metric_set(["accuracy"], two.pool)[0], TAIL).groups
+    (group,) = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAIL).groups
     second = third = 0.0
     for i in np.flatnonzero(two.found.unlabelled).tolist():
         a = two.agree[1, i]  # the last belief
@@ -285,7 +288,7 @@ def test_what_the_belief_expects_is_the_moments_of_a_loop(two):
 
 def test_what_could_be_unseen_is_the_knapsack_of_the_open_points(two):
     size, open_ = two.inside.sum(), two.found.unlabelled
-    (group,) = two.found.linearised(metric_set(["accuracy"], two.pool)[0], TAIL).groups
+    (group,) = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAIL).groups
     agree, exposure = two.agree[1, open_], two.exposures.sum(0)[open_]
     assert group.unseen_low == pytest.approx(largest_unseen(agree / size, exposure, TAIL))
     assert group.unseen_high == pytest.approx(largest_unseen((1 - agree) / size, exposure, TAIL))
@@ -293,7 +296,7 @@ def test_what_could_be_unseen_is_the_knapsack_of_the_open_points(two):
 
 def test_the_variance_is_never_less_than_what_the_labels_show(two):
     for name in ("accuracy", "recall[1]", "precision[2]", "kappa"):
-        one = two.found.linearised(metric_set([name], two.pool)[0], TAIL)
+        one = linearised(two.found, metric_set([name], two.pool)[0], TAIL)
         told = one.evidence(one.value)
         assert told.variance == one.variance >= sum(group.shown for group in one.groups) * (1 - 1e-12)
         assert told.skew_low >= 0 and told.skew_high >= 0 and min(told.skew_low, told.skew_high) == 0
@@ -307,7 +310,7 @@ def test_the_variance_is_never_less_than_what_the_labels_show(two):
 
 
 def test_the_groups_of_a_class_metric_are_those_predicted_as_it_and_the_others(two):
-    precision = two.found.linearised(metric_set(["precision[2]"], two.pool)[0], TAIL)
+    precision = linearised(two.found, metric_set(["precision[2]"], two.pool)[0], TAIL)
     own, other = precision.groups
     assert own.believed > 0 and own.unseen_low > 0  # only labels of points called 2 move it
     assert other.believed == pytest.approx(0, abs=1e-15) and other.unseen_low == pytest.approx(0, abs=1e-12)
@@ -315,7 +318,7 @@ def test_the_groups_of_a_class_metric_are_those_predicted_as_it_and_the_others(t
 
 def test_at_another_value_the_groups_of_a_ratio_count_by_its_own_terms(two):
     """Recall 0.5 instead of 0.8, say: found points count 1 - q, missed ones q, squared in the variance (V3)."""
-    recall = two.found.linearised(metric_set(["recall[1]"], two.pool)[0], TAIL)
+    recall = linearised(two.found, metric_set(["recall[1]"], two.pool)[0], TAIL)
     groups = [Group(0.04, 5.0, 0.0, 0.0, 0.1, 0.2), Group(0.01, 3.0, 0.0, 0.0, 0.3, 0.05)]
     one = replace(recall, value=0.8, groups=groups)
     for candidate in (0.8, 0.5, 0.95):
@@ -324,6 +327,10 @@ def test_at_another_value_the_groups_of_a_ratio_count_by_its_own_terms(two):
         assert told.variance == pytest.approx(found**2 * 0.04 + missed**2 * 0.01)
         assert told.unseen_low == pytest.approx(max(found * 0.1, missed * 0.3))
         assert told.unseen_high == pytest.approx(max(found * 0.2, missed * 0.05))
+    prior = RECIPE.prior_df  # what the belief expects counts as much as so many terms, if it is more
+    doubted = replace(one, groups=[Group(0.01, 2.0, 0.05, 0.0, 0, 0), Group(0.0, 0.0, 0.03, 0.0, 0, 0)])
+    assert doubted.variance == pytest.approx((prior * 0.08 + 2 * 0.01) / (prior + 2))
+    assert replace(doubted, spread=0.0).evidence(0.8).curve == 0
     skewed = replace(one, groups=[Group(0.0, 0.0, 0.02, 0.003, 0, 0), Group(0.0, 0.0, 0.01, -0.001, 0, 0)])
     found, missed = 0.5 / 0.2, 0.5 / 0.8
     third, second = found**3 * 0.003 - missed**3 * 0.001, found**2 * 0.02 + missed**2 * 0.01
@@ -341,7 +348,7 @@ def test_a_difference_between_two_slices_adds_up_from_both(two):
         return Difference(two.samples, two.pool, two.known, inside, two.skipped)
 
     whole = linearised_sum(change, among, TAIL)
-    sides = [among(one.members(two.pool)).linearised(one, TAIL) for one in (odd, even)]
+    sides = [linearised(among(one.members(two.pool)), one, TAIL) for one in (odd, even)]
     assert whole.value == pytest.approx(sides[0].value - sides[1].value)
     (group,) = whole.groups
     assert group.shown == pytest.approx(sum(side.groups[0].shown for side in sides))
@@ -376,7 +383,7 @@ def test_everything_labelled_has_no_variance_and_counts_every_point():
     found = difference(pool, truth, np.arange(60), np.full(60, 1 - 1e-13), np.full(60, 0.7))
     for name in ("accuracy", "recall[1]", "kappa"):
         metric = metric_set([name], pool)[0]
-        one = found.linearised(metric, TAIL)
+        one = linearised(found, metric, TAIL)
         assert one.value == pytest.approx(float(metric.of_table(table_of(pool.predictions, truth, 3))))
         assert one.variance == pytest.approx(0, abs=1e-12) and one.unlabelled == 0
         assert one.effective_labels() == pytest.approx(60, rel=1e-6)

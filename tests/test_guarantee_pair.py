@@ -27,7 +27,7 @@ def world(accuracy, n=300):
 
 
 def slow_evidence(first, second, q, margin, error, budget):
-    """log E of (G11) at one candidate, moment by moment; the largest."""
+    """log E of (G12) at one candidate, moment by moment; the largest."""
     paths = []
     for one, at, side in ((first, q, 0), (second, q - margin, 1)):
         (stage,) = one.stages

@@ -132,7 +132,7 @@ def test_what_has_no_proof_is_refused_by_name():
     with pytest.raises(PlanError, match="'ppi' has no proof"):
         altmas.Session.create(None, world(n=200, scores=True)[0], method="ppi", guarantee=True)
     metrics = metric_set(["accuracy", "recall[1]", "mcc"], pool)
-    assert [offers_guarantee(method_named("assured"), one, 3) for one in metrics] == [True, True, False]
+    assert [offers_guarantee(method_named("assured"), one, pool) for one in metrics] == [True, True, False]
 
 
 def test_the_game_sees_only_what_was_known_before_each_stage():

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import altmas
+from altmas.methods.assured.recipe import EDITION
 from benchmarks import label_value
 from benchmarks.label_value import Cell, run_cells, value_of
 from benchmarks.learnable_limit import learnable_limit, limit_of
+from benchmarks.store import read_csv, write_csv
 
 
 def test_the_label_value_is_a_ratio_of_mean_squared_errors():
@@ -53,3 +55,21 @@ def test_the_limit_is_one_where_nothing_can_be_learned_and_large_where_everythin
     limit, _ = learnable_limit(pool, truth)
     assert limit == pytest.approx(1, abs=0.05)
     assert limit_of(np.where(right, 0.99, 0.01), right) > 10
+
+
+def test_rows_of_other_methods_stay_and_those_of_another_edition_do_not(tmp_path):
+    path = tmp_path / "label_value.csv"
+    key = {"pool": "p", "track": "hard", "aim": "several", "labels": 400, "metric": "accuracy"}
+    old = [
+        {**key, "method": "altmas", "edition": "", "rmse": 1},
+        {**key, "method": "assured", "edition": "0", "rmse": 2},
+        {**key, "method": "assured", "edition": EDITION, "labels": 100, "rmse": 3},
+        {**key, "method": "tradition", "edition": "", "rmse": 4},
+    ]
+    write_csv(path, old)
+    label_value.keep(path, [{**key, "method": "tradition", "edition": "", "rmse": 5}])
+    assert [(row["method"], row["rmse"]) for row in read_csv(path)] == [
+        ("altmas", "1"),
+        ("assured", "3"),
+        ("tradition", "5"),
+    ]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from altmas.errors import MetricError
@@ -40,8 +40,8 @@ def test_every_name_in_the_list_can_be_asked_for():
     concrete |= {"pass_rate": "share[1]"}
     pool = Pool(None, [1, 2, 3], scores=np.eye(3), classes=[1, 2, 3], slices={"site": ["A", "A", "B"]})
     for name in known_names():
-        for general, example in concrete.items():
-            name = name.replace(general, example)
+        for general, specific in concrete.items():
+            name = name.replace(general, specific)
         wanted = ("cost", np.eye(3)) if name == "cost" else name
         assert all(isinstance(metric, Metric) for metric in metric_set([wanted], pool))
 
@@ -120,6 +120,7 @@ def test_classes_and_slices_may_be_called_anything(name):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab,[]@=é🦊 0"), min_size=1, max_size=4), min_size=2, max_size=4, unique=True))
+@example(["0", "0, "])
 def test_the_name_of_a_metric_finds_the_same_metric_again(classes):
     pool = Pool(None, classes, classes=classes, slices={"s": classes})
     for kind in ("precision", "recall", "f1", "jaccard"):

@@ -165,7 +165,7 @@ def test_quiet_waves_hardly_ever_raise_an_alarm():
 
 
 def test_the_page_about_monitoring_runs_as_written(tmp_path):
-    from test_docs import blocks, run_block
+    from docs_world import blocks, run_block
 
     for kind, text in blocks("monitoring.md"):
         run_block(kind, text, tmp_path)

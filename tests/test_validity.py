@@ -1,9 +1,11 @@
 """The benchmark of validity: its page is its table, and its ways of telling are what they say."""
 
 import numpy as np
+import pytest
 
 from altmas.history import History
 from altmas.methods import METHODS, Task
+from altmas.methods.assured.recipe import EDITION
 from altmas.metrics import metric_set
 from benchmarks import validity
 
@@ -33,12 +35,59 @@ def test_errors_are_volunteered_once_and_are_errors():
 def test_a_summary_counts_what_it_says():
     found = np.array([[0.5, 0.4, 0.6], [0.7, 0.65, 0.8], [np.nan, np.nan, np.nan]])
     row = validity.summary(found, 0.55)
-    assert row["with_interval"] == 0.667 and row["coverage"] == 0.5 and row["half_width"] == 0.0875
-    assert row["rmse"] == 0.11180 and row["bias"] == round(0.05 / 0.1118034, 3)
+    assert (row["runs"], row["defined"], row["with_interval"]) == (3, 0.66667, 0.66667)
+    assert row["coverage"] == 0.5 and row["half_width"] == 0.0875
+    assert row["rmse"] == 0.1118034 and row["bias"] == round(0.05 / 0.1118034, 4)
 
 
-def test_a_quick_battery_holds_where_the_first_edition_failed():
-    """20 runs each: clean labels, trusted errors, points that wait; 16 of 20 covered is 3 sd below 95 %."""
+def test_runs_that_join_a_row_count_as_if_they_had_been_there():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.8, 0.05, 90)
+    found = np.stack([values, values - 0.08, values + 0.1], axis=1)
+    found[5], found[40, 1:] = np.nan, np.nan
+    whole = validity.summary(found, 0.8)
+    parts = validity.joined(validity.summary(found[:30], 0.8), validity.summary(found[30:], 0.8))
+    assert parts.keys() == whole.keys()
+    np.testing.assert_allclose([parts[name] for name in whole], list(whole.values()), rtol=1e-3)
+
+
+def test_further_runs_of_another_edition_do_not_join(tmp_path, monkeypatch):
+    monkeypatch.setattr(validity, "RUNS", tmp_path)
+    cell = validity.Cell("tiny 0.8", "lockstep", "tradition")
+    runs = [{"seed": seed, **{str(n): [[0.8, 0.7, 0.9]] for n in (10, 20, 40)}} for seed in (0, 1, 3)]
+    cell.runs.add(*runs)
+    rows = list(validity.rows_of(cell, []))
+    assert [row["runs"] for row in rows] == [2, 2, 2], "seed 2 is missing: what comes after it has to wait"
+    cell.runs.add({**runs[0], "seed": 2})
+    assert [row["runs"] for row in validity.rows_of(cell, rows)] == [4, 4, 4]
+    other = [{**row, "edition": "0"} for row in rows]
+    assert validity.runs_in(other, cell) == 0 and [row["runs"] for row in validity.rows_of(cell, other)] == [4, 4, 4]
+
+
+def test_the_edition_changes_when_the_numbers_do():
+    """A change of these numbers needs another EDITION in recipe.py, or runs of two methods would be mixed."""
+    pinned = {"two levels": (0.949, 0.900, 0.969), "cluster of 300": (0.956, 0.902, 0.991)}
+    for case, expected in pinned.items():
+        pool, truth = validity.CASES[case].make()
+        method, task = METHODS["assured"](), Task(pool, metric_set(["accuracy"], pool), seed=0)
+        history = validity.told(method, task, truth, History(len(pool)), 100, validity.TELLINGS["lockstep"])
+        estimate = method.estimate(task, history)[0]
+        assert (estimate.value, estimate.low, estimate.high) == pytest.approx(expected, abs=0.002), case
+    assert EDITION == "2.1"
+
+
+def test_labels_that_were_wrong_are_corrected_and_silent_points_are_skipped():
+    pool, truth = validity.plain(0.8, 400)
+    method, task = METHODS["assured"](), Task(pool, metric_set(["accuracy"], pool), seed=0)
+    history = validity.told(method, task, truth, History(400), 60, validity.TELLINGS["corrected later"])
+    assert all(truth[row] == code for row, code in history.labels.items())
+    silent = validity.told(method, task, truth, History(400), 60, validity.TELLINGS["a tenth skipped"])
+    assert silent.skipped and not set(silent.skipped) & set(silent.labels) and silent.drawn_labels == 60
+
+
+@pytest.mark.parametrize(("runs", "least"), [(8, 6), pytest.param(40, 35, marks=pytest.mark.slow)])
+def test_a_quick_battery_holds_where_the_first_edition_failed(runs, least):
+    """Clean labels, trusted errors, points that wait; one covered less than `least` is 2 sd or more below 95 %."""
     for case, telling, labels in [
         ("plain 0.99", "lockstep", 100),
         ("two levels, too sure", "lockstep", 100),
@@ -48,9 +97,9 @@ def test_a_quick_battery_holds_where_the_first_edition_failed():
         metrics = metric_set(["accuracy"], pool)
         exact, covered = float((truth == pool.predictions).mean()), 0
         method = METHODS["assured"]()
-        for seed in range(20):
+        for seed in range(runs):
             task = Task(pool, metrics, seed=seed)
             history = validity.told(method, task, truth, History(len(pool)), labels, validity.TELLINGS[telling])
             one = method.estimate(task, history)[0]
             covered += one.low <= exact <= one.high
-        assert covered >= 17, (case, telling, covered)
+        assert covered >= least, (case, telling, covered)

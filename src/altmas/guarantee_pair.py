@@ -1,7 +1,7 @@
 """Whether one level lies above another, at every look: the capitals of two games of `altmas.guarantee` in one.
 
 Games about Q_1 and Q_2, each from sequences of draws. At the true pair neither capital can expect to gain, so
-    E(q_1, q_2) = w W+_1(q_1) W-_2(q_2) + (1 - w) (W+_1(q_1) + W-_2(q_2)) / 2                                     (G11)
+    E(q_1, q_2) = w W+_1(q_1) W-_2(q_2) + (1 - w) (W+_1(q_1) + W-_2(q_2)) / 2                                     (G12)
 with w = 1/2 where no sequence of draws is about both, else 0, cannot either, and reaches 1 / error with probability
 `error` at most, at any time. Q_1 > Q_2 + margin is shown once E was at least 1 / error at every pair with
 q_2 >= q_1 - margin. Intervals that must not overlap would ask for a capital of 1 / error of one of both at each
@@ -40,7 +40,7 @@ class Game:
 def shown_apart(
     first: Game, second: Game, *, margin: float, error: float, budget: int | None, better: Better = "higher"
 ) -> bool:
-    """Whether the first is shown to be better than the second by more than the margin (G11)."""
+    """Whether the first is shown to be better than the second by more than the margin (G12)."""
     pair = _Pair(first, second, margin, error, budget, 1.0 if better == "higher" else -1.0)
     low, high = first.ratio.bounds
     coarse = low + (high - low) * np.sin(np.linspace(0, np.pi / 2, PARTS + 1)) ** 2

@@ -23,9 +23,18 @@ FIRST_BELIEF = 0.8
 """P(the model is right) before any label; it is fitted to each candidate value, so any number would do."""
 
 
-def offers_guarantee(method: Method, metric: Metric, n_classes: int) -> bool:
-    """Whether a proof covers this metric under this method: its draws have known chances, it is a ratio of sums."""
-    return isinstance(method, DrawsInSequence) and _tables(metric, n_classes) is not None
+def offers_guarantee(method: Method, metric: Metric, pool: Pool) -> bool:
+    """Whether a proof covers this metric under this method: its draws have known chances, it is a ratio of sums.
+
+    A difference of slices or precisions divides by numbers of points, which are not those of the table if the pool is
+    a random sample of it.
+    """
+    tables = _tables(metric, len(pool.classes))
+    if tables is None or not isinstance(method, DrawsInSequence):
+        return False
+    if len(tables) == 1 or pool.sampled_from is None:
+        return True
+    return all((den == 1).all() for _, den in tables) and all(part.where is None for _, part in metric.parts)
 
 
 def guaranteed_decision(
@@ -73,7 +82,9 @@ def _game(
 ) -> Game | None:
     """The metric as a ratio and the stages of draws; None where no proof is offered or nothing was answered."""
     pool = task.pool
-    tables = None if task.ahead else _tables(metric, len(pool.classes))  # a proof is about the points of the pool
+    if task.ahead or not offers_guarantee(method, metric, pool) or too_many_weights(pool):
+        return None  # a proof is about points that are there
+    tables = _tables(metric, len(pool.classes))
     if tables is None or not isinstance(method, DrawsInSequence):
         return None
     if len(tables) > 1 and history.skipped:  # points that a skip takes out of a slice change its known size
@@ -83,8 +94,33 @@ def _game(
         return None
     kept = _about(sequences, _points(metric, pool), history)
     ratio = _ratio_of(metric, tables, pool)
+    ratio = replace(ratio, ratio=replace(ratio.ratio, fraction=task.fraction))
     stages = [_stage(ratio, one, history, pool) for one in kept.values()]
     return Game(ratio.ratio, stages, tuple(kept))
+
+
+MOST_WEIGHTS = 20_000
+"""Different weights of rows with which bets are placed: points of one weight are summed up together."""
+
+
+def too_many_weights(pool: Pool) -> str:
+    """Why no proof is offered for a pool whose rows have weights; empty if one is."""
+    if pool.weights is None or len(pool) <= MOST_WEIGHTS:
+        return ""
+    count = len(np.unique(pool.weights))
+    if count <= MOST_WEIGHTS:
+        return ""
+    return (
+        f"the rows of this pool have {count:,} different weights, and a proof is offered for at most "
+        f"{MOST_WEIGHTS:,}; round them, or leave the guarantee out"
+    )
+
+
+def _weight(members: Array | None, pool: Pool) -> Array | None:
+    """(N,) how often each point counts; None for once each."""
+    if pool.weights is None:
+        return members
+    return pool.weights if members is None else pool.weights * members
 
 
 def _points(metric: Metric, pool: Pool) -> Array:
@@ -132,7 +168,7 @@ def _tables(metric: Metric, n_classes: int) -> list[Tables] | None:
 def _ratio_of(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
     if len(tables) > 1:
         return _of_difference(metric, tables, pool)
-    return table_ratio(*tables[0], metric.rows(metric, pool).codes, metric.members(pool))
+    return table_ratio(*tables[0], metric.rows(metric, pool).codes, _weight(metric.members(pool), pool))
 
 
 def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
@@ -141,14 +177,16 @@ def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRat
     for (_, part), (_, den) in zip(metric.parts, tables, strict=True):
         members, rows = part.members(pool), part.rows(part, pool).codes
         columns.append(rows if members is None else np.where(members, rows, -1))
-        size = float(den[rows, 0].sum() if members is None else den[rows[members], 0].sum())
-        scales.append(len(pool) / max(size, 1.0))
+        each = den[rows, 0] if pool.weights is None else den[rows, 0] * pool.weights
+        size = float(each.sum() if members is None else each[members].sum())
+        total = len(pool) if pool.weights is None else float(pool.weights.sum())
+        scales.append(total / size if size > 0 else float(total))
     kinds, codes = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
     num = np.zeros((len(kinds), len(pool.classes)))
     for place, ((factor, _), (above, _)) in enumerate(zip(metric.parts, tables, strict=True)):
         inside = kinds[:, place] >= 0
         num[inside] += factor * scales[place] * above[kinds[inside, place]]
-    return table_ratio(num, np.ones_like(num), codes.ravel(), bounds=metric.bounds)
+    return table_ratio(num, np.ones_like(num), codes.ravel(), pool.weights, metric.bounds)
 
 
 def _stage(ratio: TableRatio, sequence: SequenceOfDraws, history: History, pool: Pool) -> Stage:

@@ -4,7 +4,7 @@ Waves k = 1, 2, ... are the values of the slice "wave", in the order in which th
 at level 1 - a_k that holds at every look (guarantee.py), with
     a_k = a * F / ((k + F - 1) (k + F)),    F = 12:    the sum over all waves is a                              (V8)
 so with probability 1 - a every wave's level lies in its sequence at all times, however many waves come. A drop against
-another wave is shown by the capitals of both waves' games together (G11), with error
+another wave is shown by the capitals of both waves' games together (G12), with error
     a_k / 2 against the wave before,  a_k / 4 against the first,  a_k / (4 (k - 3)) against each other          (V10)
 so with probability 1 - a no drop is ever shown that is none, over all waves, comparisons and looks together.
 Where a metric has no such game, sequences are intervals for many labels, and a drop is shown where they do not overlap.
@@ -262,7 +262,8 @@ def _is_worse(
 ) -> bool:
     """Whether the first of two waves is shown to be worse than the second by more than the tolerance."""
     own, other = games[pair[0]], games[pair[1]]
-    if own is not None and other is not None:
+    # Of a pool that is a sample of a larger table the sequences alone say how far that table may lie (G11).
+    if own is not None and other is not None and min(own.ratio.fraction, other.ratio.fraction) >= 1:
         better: Better = "lower" if metric.lower_is_better else "higher"
         return shown_apart(other, own, margin=tolerance, error=error, budget=now.task.budget, better=better)
     (low, high), (other_low, other_high) = always[pair[0]][0], always[pair[1]][0]

@@ -15,7 +15,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 from altmas.errors import MethodError
-from altmas.estimates import LEAST_DRAWN
+from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN
 from altmas.frames import frame_of, plain
 from altmas.history import History
 from altmas.methods import Method, check_ahead
@@ -63,7 +63,8 @@ class Ranking(Sequence[Ranked]):
 
     contender           the model next to the best that is not told apart from it; None if all others are worse
     labels_to_separate  about how many more labels would tell these two apart; None if more than the pool has
-    about               "pool" or "future": whether they are ranked on this pool, or on data like it
+    about               "pool", "source" or "future": whether they are ranked on this pool, on all rows of which it is
+                        a random sample, or on data like it
     """
 
     models: tuple[Ranked, ...]
@@ -110,7 +111,7 @@ class Ranking(Sequence[Ranked]):
         if self.note:
             return self.note
         tied, worse = self.tier(TIED), self.tier(WORSE)
-        where = "on data like this pool" if self.about == "future" else "on this pool"
+        where = f"on {ABOUT_WHAT[self.about]}"
         told = f"By {self.metric} {where}, {self.best} looks best after {self.labels:,} labels; "
         if len(self.models) == 2:
             told += f"{self.models[1].model} is {'shown to be worse' if worse else 'not shown to be worse'}"
@@ -177,13 +178,15 @@ def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ..
         raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
     names = [metric.model or "" for metric in metrics]
     if task.ahead:
-        check_ahead(method)
+        check_ahead(method, task.pool)
     contest = method.contest(task, history, metrics)
     told = (name, task.confidence, len(history.labels), method.name)
     if contest is None:
         unknown = tuple(Ranked(one, math.nan, math.nan, math.nan, math.nan, TIED) for one in names)
-        return Ranking(unknown, *told, note="no drawn label yet: nothing is known about these models", about=task.about)
-    return replace(_ranking(contest, names, task, told), about=task.about)
+        return Ranking(
+            unknown, *told, note="no drawn label yet: nothing is known about these models", about=task.population
+        )
+    return replace(_ranking(contest, names, task, told), about=task.population)
 
 
 def _ranking(contest: Contest, names: list[str], task: Task, told: tuple[str, float, int, str]) -> Ranking:

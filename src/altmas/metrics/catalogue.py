@@ -151,7 +151,7 @@ def metric_of_truth(wanted: str, kind: str, arguments: str | None, pool: Pool) -
             f"metric {wanted!r} needs a class, e.g. 'share[{pool.classes[0]}]'; classes are {listing(pool.classes)}"
         )
     relation, values = RELATION.fullmatch(arguments), ()
-    if relation is None or pool.find_class(arguments.strip()) is not None:
+    if relation is None or _class_named(arguments, pool) is not None:
         codes = [_class_code(wanted, arguments, pool)]
         name = f"share[{pool.classes[codes[0]]}]"
     else:
@@ -287,7 +287,7 @@ def _loss_metric(kind: str, n_classes: int) -> Metric:
 def _class_or_threshold_metric(wanted: str, kind: str, arguments: str, pool: Pool) -> Metric:
     """`recall[cat]`, or `recall[cat,0.3]`; class names may hold commas themselves."""
     name, comma, number = arguments.rpartition(",")
-    if not comma or pool.find_class(arguments.strip()) is not None or pool.find_class(name.strip()) is None:
+    if not comma or _class_named(arguments, pool) is not None or _class_named(name, pool) is None:
         return _class_metric(kind, _class_code(wanted, arguments, pool), pool)
     k = _class_code(wanted, name, pool)
     try:
@@ -337,9 +337,14 @@ def _fbeta_metric(wanted: str, k: int, number: str, pool: Pool) -> Metric:
     return of_class(f"fbeta[{pool.classes[k]},{beta:.15g}]", of, k, kind="fbeta")
 
 
-def _class_code(wanted: str, name: str, pool: Pool) -> int:
+def _class_named(name: str, pool: Pool) -> int | None:
+    """The code of the class with this name, spaces around it included, or else without them; None if there is none."""
     code = pool.find_class(name)
-    code = pool.find_class(name.strip()) if code is None else code
+    return pool.find_class(name.strip()) if code is None else code
+
+
+def _class_code(wanted: str, name: str, pool: Pool) -> int:
+    code = _class_named(name, pool)
     if code is None:
         raise MetricError(
             f"metric {wanted!r}: {name.strip()!r} is not a class of this pool (expected one of "

@@ -17,6 +17,7 @@ from altmas.memo import Memo
 from altmas.pool.models import Model
 from altmas.pool.naming import Name, names_of, refuse_unwritable
 from altmas.pool.pool import Pool
+from altmas.pool.scratch import stacked
 from altmas.suggest import listing
 
 WAVE = "wave"
@@ -92,6 +93,7 @@ def _refuse_other_parts(pool: Pool, more: Pool) -> None:
             f"the items have {more.features.shape[1]} features, the points of this session {pool.features.shape[1]}; "
             "give the same ones; nothing was recorded"
         )
+    _refuse_other("weights", pool.weights, more.weights)
     if pool.items is not None and more.items is None:
         raise PoolError("the items have nothing to show, the points of this session have; nothing was recorded")
 
@@ -118,6 +120,16 @@ def _new_ids(pool: Pool, more: Pool) -> Sequence[Name]:
 # ---------------------------------------------------------------- larger pools
 
 
+def counted_on(pool: Pool, more: Pool) -> Pool:
+    """The items with numbers that go on from those of the pool, where nobody named any: a file counts them from 0."""
+    ids = range(len(pool), len(pool) + len(more))
+    if not isinstance(more.ids, range) or more.ids == ids:
+        return more
+    other = _copied(more)
+    other.ids = ids
+    return other
+
+
 def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
     """The pool with fitting items after its own; `wave` is what they came with, `first` what the first points did."""
     other = _copied(pool)
@@ -126,7 +138,9 @@ def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
     other.ids = range(other._n) if counted else [*pool.ids, *more.ids]
     other.models = tuple(_joined(mine, more.model(mine.name)) for mine in pool.models)
     if pool.features is not None and more.features is not None:
-        other.features = np.concatenate([pool.features, more.features])
+        other.features = stacked([pool.features, more.features])
+    if pool.weights is not None and more.weights is not None:
+        other.weights = np.concatenate([pool.weights, more.weights])
     before = pool.slices.get(WAVE, np.full(len(pool), first))
     other.slices = {
         name: np.concatenate([pool.slices[name], more.slices[name]]) for name in pool.slices if name != WAVE

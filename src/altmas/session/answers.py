@@ -1,4 +1,4 @@
-"""Answer: what an annotator says about a point, checked before anything is written."""
+"""Query: a point that waits for its label. Answer: what an annotator says of it, checked before it is written."""
 
 import math
 import unicodedata
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from altmas.errors import PlanError
-from altmas.pool import Pool
+from altmas.pool import Name, Pool
 from altmas.session.log import UNDOABLE, text
 from altmas.session.store import Entry
 
@@ -15,6 +15,20 @@ DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068
 
 NAME_LENGTH = 100
 """Characters that an annotator's name has at most."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A point that is waiting for its label: its id, its row in the pool and what a labeller is shown."""
+
+    id: Name
+    index: int
+    item: Any = None
+
+
+def id_of(point: object) -> object:
+    """The id of a point that is given by its id or as the query that asked for it."""
+    return point.id if isinstance(point, Query) else point
 
 
 @dataclass(frozen=True)

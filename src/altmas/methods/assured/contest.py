@@ -23,10 +23,12 @@ from altmas.errors import MetricError, PlanError
 from altmas.history import History
 from altmas.intervals import missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
-from altmas.methods.assured.estimator import Difference, Linearised, Side, linearised_sum, residuals_of
+from altmas.methods.assured.estimator import Difference, Side
+from altmas.methods.assured.linearised import Linearised, linearised_sum
+from altmas.methods.assured.parts import residuals_of
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
-from altmas.metrics.influence import SumOfItems
+from altmas.metrics.influence import sum_of_items
 from altmas.pool import Pool
 from altmas.task import Task
 from altmas.types import Array
@@ -41,13 +43,18 @@ class Contest:
 
     among   the difference estimator of a set of points (None: the whole pool)
     factor  how many standard errors the interval of one difference reaches
-    ahead   whether it is about data like the pool, not about the pool itself
+    fraction  share of what it is about that the pool is: 1 for the pool itself, 0 for data to come
     """
 
     among: Callable[[NDArray[np.bool_] | None], Difference]
     metrics: Sequence[Metric]
     factor: float
-    ahead: bool = False
+    fraction: float = 1.0
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it is about more than the points of the pool."""
+        return self.fraction < 1
 
     @cached_property
     def estimator(self) -> Difference:
@@ -134,12 +141,13 @@ class Contest:
         """About the half-width of q_k - q_j that is left if every point is labelled."""
         if not self.ahead:
             return 0.0
-        return ahead_of(self._difference(k, j, factor), missed_tail(factor)).least_half_width(factor)
+        told = self._difference(k, j, factor)
+        return ahead_of(told, missed_tail(factor), self.fraction).least_half_width(factor)
 
     def expected_squares(self, k: int, j: int) -> Array:
         """(N,) Var_f(d_i): squared residuals of the difference as the belief expects them."""
         inside = self.estimator.inside
-        items = SumOfItems([(1.0, self.sides[k].items, inside), (-1.0, self.sides[j].items, inside)])
+        items = sum_of_items([(1.0, self.sides[k].items, inside), (-1.0, self.sides[j].items, inside)])
         return np.asarray(items.moments(self.estimator.belief)[1])
 
     def critical(self, confidence: float, rng: np.random.Generator, wanted: Sequence[int] | None = None) -> Array:
@@ -151,7 +159,7 @@ class Contest:
         roots, shown = self.roots, self.shown
         if self.ahead:
             sides = [((1.0, self.estimator, side.items),) for side in self.sides]
-            roots = contributions_by_group(sides, self.estimator.pool.group)
+            roots = contributions_by_group(sides, self.estimator.pool.group if self.fraction == 0 else None)
             shown = _squared_distances(roots)
         noise = rng.standard_normal((MULTIPLIERS, len(roots))) @ roots
         for k in range(len(found)) if wanted is None else wanted:
@@ -167,7 +175,7 @@ class Contest:
         if math.isnan(value) or self.exact or self.drawn == 0:
             return (value, value) if self.exact else (math.nan, math.nan)
         told = self._difference(k, j, factor)
-        ahead = ahead_of(told, missed_tail(factor)) if self.ahead else None
+        ahead = ahead_of(told, missed_tail(factor), self.fraction) if self.ahead else None
         if ahead is not None and ahead.too_few:
             return math.nan, math.nan
         return interval_of(told, told.value, factor, ahead)

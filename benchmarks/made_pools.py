@@ -1,0 +1,134 @@
+"""Pools made to break intervals: each function gives a pool and its true labels, always the same ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from altmas import Pool
+from altmas.types import Array
+
+Made = tuple[Pool, Array]
+
+
+def _two_classes(rng: np.random.Generator, right: Array, scores: Array | None = None, features: Any = None) -> Made:
+    """A model with two classes that is right at these points."""
+    n = len(right)
+    predicted = rng.integers(0, 2, n)
+    given = None
+    if scores is not None:
+        given = np.empty((n, 2))
+        given[np.arange(n), predicted], given[np.arange(n), 1 - predicted] = scores, 1 - scores
+    x = None if features is None else np.asarray(features, np.float32)
+    return Pool(x, predicted, scores=given, classes=[0, 1]), np.where(right, predicted, 1 - predicted)
+
+
+def plain(accuracy: float, n: int = 10_000) -> Made:
+    """No features, no scores: random sampling is all there is."""
+    rng = np.random.default_rng(1)
+    right = np.ones(n, np.bool_)
+    right[rng.permutation(n)[: round((1 - accuracy) * n)]] = False
+    return _two_classes(rng, right)
+
+
+def two_levels(score: float, error: float, n: int = 10_000) -> Made:
+    """Nine tenths at a high score with this error rate, one tenth at 0.6 (rightly)."""
+    rng = np.random.default_rng(2)
+    high = np.arange(n) < 0.9 * n
+    right = rng.random(n) < np.where(high, 1 - error, 0.6)
+    return _two_classes(rng, right, np.where(high, score, 0.6))
+
+
+def smooth(n: int = 10_000) -> Made:
+    """Calibrated scores of a 97 % model."""
+    rng = np.random.default_rng(3)
+    scores = 1 - 0.5 * rng.beta(0.3, 4.7, n)
+    return _two_classes(rng, rng.random(n) < scores, scores)
+
+
+def opposite(n: int = 4_000) -> Made:
+    """Scores that say the opposite of the truth."""
+    rng = np.random.default_rng(8)
+    scores = rng.uniform(0.5, 1.0, n)
+    return _two_classes(rng, rng.random(n) < 1.5 - scores, scores)
+
+
+def hidden_positives(n: int = 2_000) -> Made:
+    """Sixty positives, 23 of them where nobody looks."""
+    rng = np.random.default_rng(4)
+    truth = (np.arange(n) < 60).astype(np.int64)
+    x = rng.normal(size=(n, 4))
+    x[:37, 0] += 4
+    return Pool(x.astype(np.float32), (x[:, 0] > 2.5).astype(np.int64), classes=[0, 1]), truth
+
+
+def cluster(n: int = 2_000) -> Made:
+    """All errors in one tight cluster of a twentieth of the pool."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(n, 4))
+    right = np.arange(n) >= n // 20
+    x[~right] = 3 + 0.1 * rng.normal(size=(n // 20, 4))
+    return _two_classes(rng, right, None, x)
+
+
+def useless(n: int = 3_000) -> Made:
+    """Features that say nothing."""
+    rng = np.random.default_rng(6)
+    return _two_classes(rng, rng.random(n) < 0.8, None, rng.normal(size=(n, 8)))
+
+
+def twins(n: int = 2_000) -> Made:
+    """Near-duplicates in pairs, one right and one wrong."""
+    rng = np.random.default_rng(7)
+    x = np.repeat(rng.normal(size=(n // 2, 4)), 2, axis=0) + 1e-3 * rng.normal(size=(n, 4))
+    right = np.ones(n, np.bool_)
+    right[: n // 2 : 2] = False
+    return _two_classes(rng, right, None, x)
+
+
+def letters(n: int = 6_000, n_classes: int = 26) -> Made:
+    """Twenty-six classes in a space of 16 features, read by a rule that is often wrong."""
+    rng = np.random.default_rng(9)
+    centres = rng.normal(size=(n_classes, 16))
+    truth = rng.integers(0, n_classes, n)
+    x = centres[truth] + 0.9 * rng.normal(size=(n, 16))
+    distance = ((x[:, None, :12] - centres[None, :, :12]) ** 2).sum(2)
+    return Pool(x.astype(np.float32), distance.argmin(1), classes=list(range(n_classes))), truth
+
+
+def many_classes(n: int = 5_000, n_classes: int = 200) -> Made:
+    """Two hundred classes, no features."""
+    rng = np.random.default_rng(10)
+    truth = rng.integers(0, n_classes, n)
+    wrong = rng.random(n) < 0.25
+    predicted = np.where(wrong, rng.integers(0, n_classes, n), truth)
+    return Pool(None, predicted, classes=list(range(n_classes))), truth
+
+
+def drift(n: int = 4_000) -> Made:
+    """Features that are right about errors in one half of the pool and wrong in the other."""
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=(n, 3))
+    risk = np.where(x[:, 1] > 0, x[:, 0], -x[:, 0])
+    return _two_classes(rng, rng.random(n) > 1 / (1 + np.exp(2.5 - 1.5 * risk)), None, x)
+
+
+def two_models(n: int = 6_000) -> Made:
+    """Two models that are wrong at other points, and a small part of the pool in which the second is worse."""
+    rng = np.random.default_rng(12)
+    x = rng.normal(size=(n, 4))
+    truth = rng.integers(0, 2, n)
+    small = rng.random(n) < 0.08
+    first = np.where(rng.random(n) < 1 / (1 + np.exp(2.2 - x[:, 0])), 1 - truth, truth)
+    wrong = rng.random(n) < np.where(small, 0.3, 1 / (1 + np.exp(2.5 - x[:, 1])))
+    second = np.where(wrong, 1 - truth, truth)
+    slices = {"part": np.where(small, "small", "large")}
+    return Pool(x.astype(np.float32), {"v1": first, "v2": second}, classes=[0, 1], slices=slices), truth
+
+
+def wide(n: int = 60_000) -> Made:
+    """A large pool whose features tell a little about errors."""
+    rng = np.random.default_rng(13)
+    x = rng.normal(size=(n, 8))
+    return _two_classes(rng, rng.random(n) > 1 / (1 + np.exp(2.6 - 0.7 * x[:, 0])), None, x)

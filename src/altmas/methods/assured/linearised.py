@@ -1,0 +1,243 @@
+"""Linearised: one metric to first order, and what its interval is made of: terms, variance, skewness, what is unseen.
+
+The estimate of a metric is linear in the labels of the samples (estimator.py), so its variance is a sum over them. A
+metric of one set of points is made by `linearised`, a difference of metrics of several by `linearised_sum`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from altmas.intervals import Evidence, largest_unseen
+from altmas.methods.assured.estimator import Base, Difference
+from altmas.methods.assured.parts import Mask, residuals_of
+from altmas.methods.assured.recipe import RECIPE
+from altmas.metrics import Metric
+from altmas.metrics.influence import ItemInfluence, sum_of_items
+from altmas.types import Array
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parts of the variance that belong to one group of points.
+
+    shown     sum of squared terms;  worth  how many equal terms that is worth;  believed  variance by the belief
+    third     third central moment by the belief;  unseen_low, unseen_high  b of (V4)
+    """
+
+    shown: float
+    worth: float
+    believed: float
+    third: float
+    unseen_low: float
+    unseen_high: float
+
+
+@dataclass(frozen=True)
+class Linearised:
+    """One metric to first order: its value, and what its interval is made of.
+
+    groups  parts of the variance;  spread  sum over all points of (D - mean)^2;  size  points inside
+    mass    rows that these stand for: their number unless rows have weights
+    labels, drawn, unlabelled, skipped  points with a label, labels in samples, points without, skipped ones
+    terms   (n,) signed terms of the correction, at the sampled rows
+    half_point  half of what the label of one more point can change
+    too_high, too_low  most by which the estimate is off on average, to either side
+    estimator  of all points that it is about;  sides  (factor, estimator of its points, influence) of each part
+    unreached  points that no stage with a label is about: they may be anything
+    """
+
+    metric: Metric
+    value: float
+    groups: Sequence[Group]
+    spread: float
+    size: int
+    mass: float
+    labels: int
+    drawn: int
+    unlabelled: int
+    skipped: int
+    classes: int
+    terms: Array
+    rows: Array
+    estimator: Difference
+    sides: Sequence[tuple[float, Difference, ItemInfluence]]
+    half_point: float = 0.0
+    too_high: float = 0.0
+    too_low: float = 0.0
+    unreached: int = 0
+
+    @cached_property
+    def variance(self) -> float:
+        """Variance of the estimate at its value."""
+        return self.evidence(self.value).variance
+
+    def evidence(self, candidate: float) -> Evidence:
+        """What the labels say if the metric is `candidate` (V3).
+
+        The variance is what squared residuals show, and not less than the mean of that and of what the belief expects,
+        weighted by degrees of freedom: with few errors among the labels their squares are a poor witness.
+        """
+        scales = self.metric.scales_at(self.value, candidate) if len(self.groups) == 2 else (1.0,)
+        shown = sum(a**2 * group.shown for a, group in zip(scales, self.groups, strict=True))
+        believed = sum(a**2 * group.believed for a, group in zip(scales, self.groups, strict=True))
+        third = sum(a**3 * group.third for a, group in zip(scales, self.groups, strict=True))
+        worth = sum(group.worth for group in self.groups)
+        blend = (RECIPE.prior_df * believed + worth * shown) / (RECIPE.prior_df + worth)
+        variance = max(shown, blend)
+        skew = third / believed if believed > 0 else 0.0
+        return Evidence(
+            variance=variance,
+            skew_low=max(-skew, 0.0),
+            skew_high=max(skew, 0.0),
+            curve=variance / (self.mass * self.spread) if self.spread > 0 else 0.0,
+            unseen_low=max(a * group.unseen_low for a, group in zip(scales, self.groups, strict=True)),
+            unseen_high=max(a * group.unseen_high for a, group in zip(scales, self.groups, strict=True)),
+            half_point=self.half_point,
+        )
+
+    def effective_labels(self, more: float = 0.0, fraction: float = 1.0) -> float:
+        """n of a simple random sample with this variance: V = N (1/n - 1/N) * spread.
+
+        more  variance that comes from the pool itself being a sample, that share of N' rows: then N' is N
+        """
+        variance = self.variance + more
+        if variance <= 0:
+            return float(self.size)
+        if self.spread <= 0:
+            return math.nan
+        return 1 / (variance / (self.mass * self.spread) + fraction / self.size)
+
+
+def linearised(among: Difference, metric: Metric, tail: float) -> Linearised:
+    """The metric's estimate and what its interval is made of; tail = log(1 / chance of a miss on one side)."""
+    side = among.side(metric)
+    terms = [part.share * part.expansion * residuals_of(side.items, part, among.known) for part in among.parts]
+    squares = np.concatenate([part.squares(residuals_of(side.items, part, among.known)) for part in among.parts])
+    rows = np.concatenate([part.rows for part in among.parts])
+    low, high = _reach_of_unreached(among, side.items)
+    own = metric.own_points(among.pool)
+    members = [np.ones(len(among.known), np.bool_)] if own is None else [own, ~own]
+    return Linearised(
+        metric=metric,
+        value=side.value,
+        groups=_groups(among, side.items, members, squares, rows, tail),
+        spread=side.spread,
+        size=int(among.inside.sum()),
+        mass=float(among.weight[among.inside].sum()),
+        labels=among.labels,
+        drawn=among.drawn,
+        unlabelled=int(among.unlabelled.sum()),
+        skipped=int(among.inside[among.skipped].sum()),
+        classes=among.n_classes,
+        terms=np.concatenate(terms),
+        rows=rows,
+        half_point=_largest_change(among, side.items) / 2,
+        too_high=metric.excess(among.pool, np.bincount(rows, squares, len(among.known))) + low,
+        too_low=high,
+        unreached=int(among.unreached.sum()),
+        estimator=among,
+        sides=((1.0, among, side.items),),
+    )
+
+
+def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], tail: float) -> Linearised:
+    """A difference of metrics, each of its own points and model: terms and influences are added point by point.
+
+    among  the difference estimator of a set of points (None: the whole pool)
+    """
+    whole = among(None)
+    pool, known = whole.pool, whole.known
+    union = among(metric.members(pool))
+    n_stages, n_points = len(union.samples), len(known)
+    terms, centred = np.zeros((n_stages, n_points)), np.zeros((n_stages, n_points))
+    parts, sides, value, too_high, too_low = [], [], 0.0, 0.0, 0.0
+    for factor, side_metric in metric.parts:
+        members = side_metric.members(pool)
+        estimator = among(members)
+        side = estimator.side(side_metric)
+        value += factor * side.value
+        parts.append((factor, side.items, members))
+        sides.append((factor, estimator, side.items))
+        squares = np.zeros(n_points)
+        for part in estimator.parts:
+            stage, residuals = part.number, residuals_of(side.items, part, known)
+            terms[stage, part.rows] += factor * part.share * part.expansion * residuals
+            moved = factor * part.centred(residuals)
+            centred[stage, part.rows] += moved
+            squares[part.rows] += moved**2
+        excess = side_metric.excess(pool, squares)
+        too_high, too_low = (too_high + excess, too_low) if factor > 0 else (too_high, too_low + excess)
+    items = sum_of_items(parts)
+    low, high = _reach_of_unreached(union, items)
+    stages = [(part.number, part.rows) for part in union.parts]
+    rows = np.concatenate([rows for _, rows in stages])
+    all_squares = np.concatenate([centred[stage, rows] for stage, rows in stages]) ** 2
+    return Linearised(
+        metric=metric,
+        value=value,
+        groups=_groups(union, items, [np.ones(n_points, np.bool_)], all_squares, rows, tail),
+        spread=items.spread(Base(union)),
+        size=int(union.inside.sum()),
+        mass=float(union.weight[union.inside].sum()),
+        labels=union.labels,
+        drawn=min(among(side_metric.members(pool)).drawn for _, side_metric in metric.parts),
+        unlabelled=int(union.unlabelled.sum()),
+        skipped=int(union.inside[union.skipped].sum()),
+        classes=union.n_classes,
+        terms=np.concatenate([terms[stage, rows] for stage, rows in stages]),
+        rows=rows,
+        half_point=_largest_change(union, items) / 2,
+        too_high=too_high + low,
+        too_low=too_low + high,
+        unreached=int(union.unreached.sum()),
+        estimator=union,
+        sides=sides,
+    )
+
+
+def _groups(
+    among: Difference, items: ItemInfluence, members: Sequence[Mask], squares: Array, rows: Array, tail: float
+) -> list[Group]:
+    """Parts of the variance: of the points answered with the metric's class and of the others, or of all."""
+    mean, variance = items.moments(among.belief)
+    second, third = among.spread_of_weights
+    believed, skewed = variance * second, items.third_moment(among.belief) * third
+    lowest, highest = items.range()
+
+    def group(points: Mask) -> Group:
+        shown, left = squares[points[rows]], among.unlabelled & points & ~among.unreached
+        total = float(shown.sum())
+        return Group(
+            shown=total,
+            worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
+            believed=float(believed[points].sum()),
+            third=float(skewed[points].sum()),
+            unseen_low=largest_unseen((mean - lowest)[left], among.exposure[left], tail),
+            unseen_high=largest_unseen((highest - mean)[left], among.exposure[left], tail),
+        )
+
+    return [group(points) for points in members]
+
+
+def _reach_of_unreached(among: Difference, items: ItemInfluence) -> tuple[float, float]:
+    """How much lower and higher the metric could be if unreached points are not as believed."""
+    if not among.unreached.any():
+        return 0.0, 0.0
+    mean, _ = items.moments(among.belief)
+    lowest, highest = items.range()
+    return tuple(float(gain[among.unreached].sum()) for gain in (mean - lowest, highest - mean))  # type: ignore[return-value]
+
+
+def _largest_change(among: Difference, items: ItemInfluence) -> float:
+    """How much the label of one unlabelled point can change the metric at most."""
+    lowest, highest = items.range()
+    changes = (highest - lowest)[among.unlabelled]
+    if among.pool.weights is None:
+        return float(changes.max(initial=0.0))
+    own = among.weight[among.unlabelled]  # steps are unequal: that of one unit, times the weight of an average unit
+    moving = own[changes > 0]
+    return float((changes / own).max(initial=0.0) * ((moving**2).sum() / max(moving.sum(), 1e-300)))

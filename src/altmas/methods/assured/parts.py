@@ -1,0 +1,111 @@
+"""Part: the sample of one stage as it is seen from a set of points, with its expansion and its residuals (V5).
+
+A part is what the difference estimator (estimator.py) adds up: one for each stage, or for each stage and domain.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.belief import Belief
+from altmas.methods.assured.stages import Stage
+from altmas.metrics.influence import ItemInfluence
+from altmas.types import Array
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class StageSample:
+    """One stage with its belief. before (N,) labels of its points told before it; rows (n,) labels of its sample."""
+
+    stage: Stage
+    belief: Belief
+    before: Mask
+    rows: Array
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stage seen from the points inside: rows (n,) of its sample, expansion (n,), labelled rows, the rest (N,).
+
+    number  the place of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5), (W2))
+    weight  (n,) k of the sample
+    """
+
+    number: int
+    stage: Stage
+    belief: Belief
+    share: float
+    rows: Array
+    labelled: Array
+    rest: Mask
+    expansion: Array
+    weight: Array
+    ratio: bool = True
+
+    @classmethod
+    def of(cls, number: int, sample: StageSample, share: float, inside: Mask, weight: Array, few: int = 0) -> "Part":
+        """The stage's part in these points; with fewer labels than `few` its expansion is not scaled."""
+        rows = sample.rows[inside[sample.rows]]
+        labelled = np.concatenate([np.flatnonzero(sample.before & inside), rows])
+        rest = inside.copy()
+        rest[labelled] = False
+        chance = np.maximum(sample.stage.chances[rows], 1e-12)
+        odds = (1 - chance) / chance
+        if len(rows) < few:
+            return cls(
+                number, sample.stage, sample.belief, share, rows, labelled, rest, odds, weight[rows], ratio=False
+            )
+        total = float((odds * weight[rows]).sum())
+        expansion = odds * (float(weight[rest].sum()) / total) if total > 0 else odds * 0.0
+        return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, expansion, weight[rows])
+
+    @classmethod
+    def unseen(cls, number: int, sample: StageSample, inside: Mask, known: Array, weight: Array) -> "Part":
+        """Points that no stage with a label is about, as the belief of this one has them."""
+        labelled, nothing = inside & (known >= 0), np.zeros(0, np.int64)
+        rest = inside & ~labelled
+        told = np.flatnonzero(labelled)
+        return cls(number, sample.stage, sample.belief, 1.0, nothing, told, rest, np.zeros(0), weight[nothing])
+
+    def squares(self, residuals: Array) -> Array:
+        """(n,) squared terms whose sum estimates c_s^2 Var T_s: (c_s h (1/p - 1) (e - mean))^2 / (1 - p)."""
+        centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
+        scale = (self.share * self.expansion) ** 2 / np.maximum(1 - chance, 1e-12) * lost
+        return np.asarray(scale * (residuals - centre * self.weight) ** 2)
+
+    def centred(self, residuals: Array) -> Array:
+        """(n,) the roots of `squares`, signed."""
+        centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
+        scale = self.share * self.expansion * np.sqrt(lost / np.maximum(1 - chance, 1e-12))
+        return np.asarray(scale * (residuals - centre * self.weight))
+
+    def _centre(self, residuals: Array) -> tuple[float, float]:
+        """The mean by unit of weight that a ratio takes off the residuals, and what the degree of freedom costs."""
+        total, n = float((self.expansion * self.weight).sum()), len(residuals)
+        if not self.ratio or total <= 0:
+            return 0.0, 1.0
+        return float((self.expansion * residuals).sum()) / total, n / max(n - 1, 1)
+
+
+def shares_in(samples: Sequence[StageSample], rows: slice) -> Array:
+    """(S,) c_sd of (V7): the shares of the stages about one domain, which add up to 1."""
+    worth = []
+    for sample in samples:
+        here, sizes = sample.stage.population[rows], sample.stage.sizes
+        size = int(here.sum())
+        if size == 0:  # every label was known when it began: exact
+            worth.append(1e30)
+            continue
+        whole = float(sizes[sample.stage.population].sum())
+        n = min(len(sample.rows) * float(sizes[rows][here].sum()) / whole, float(size))
+        worth.append(sample.stage.gain * n / (size * max(size - n, 1e-9)))
+    return np.asarray(worth) / sum(worth)
+
+
+def residuals_of(items: ItemInfluence, part: Part, known: Array) -> Array:
+    """(n,) D_i(y_i) - E_f D_i of the stage's sample."""
+    return np.asarray(items.at(part.rows, known[part.rows]) - items.mean(part.rows, part.belief))

@@ -281,6 +281,9 @@ def test_the_command_adds_a_table(tmp_path):
     (tmp_path / "1.csv").unlink()  # it is in the session file
     with altmas.Session.open(path) as session:
         assert len(session.pool) == 110 and set(session.pool.slices["wave"]) == {"2026-10", "2026-11"}
+    (tmp_path / "2.csv").write_text("key,said,x\n2-1,zebra,0.5\n")
+    strange = run("extend", path, "--data", tmp_path / "2.csv", "--wave", "x")
+    assert strange.code == 2 and "--class" in strange.err and "nothing was recorded" in strange.err
     again = run("extend", path, "--data", tmp_path / "0.csv", "--wave", "x")
     assert again.code == 2 and "is in this session already" in again.err
 

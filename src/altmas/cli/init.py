@@ -35,6 +35,7 @@ def init(
     show_: opt.Show = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    values: opt.Values = None,
     weight: opt.Weight = None,
     sample: opt.Sample = None,
     store: opt.Store = None,
@@ -92,7 +93,7 @@ def init(
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
     pool = opt.pool_of(
-        data, prediction, id, features, scores, slices, show_, classes, group, weight, sample, seed, store
+        data, prediction, id, features, scores, slices, show_, classes, group, weight, sample, seed, store, values
     )
     if pool.source is None and not archivable(pool):
         raise PoolError(

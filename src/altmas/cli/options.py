@@ -194,6 +194,15 @@ Classes = Annotated[
         rich_help_panel=POOL,
     ),
 ]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="CLASS=NUMBER",
+        help=literal("What mean, share[>=1] and weighted_kappa take a class for; repeated, one for each class."),
+        rich_help_panel=POOL,
+    ),
+]
 MoreMetrics = Annotated[
     list[str] | None,
     typer.Option(
@@ -278,6 +287,7 @@ def pool_of(
     sample: int | None = None,
     seed: int = 0,
     store: Path | None = None,
+    values: Sequence[str] | None = None,
 ) -> "Pool":
     """The pool that the options describe."""
     with working("reading the table"):
@@ -291,6 +301,7 @@ def pool_of(
             show=(show[0] if len(show) == 1 else show) if show else None,
             classes=classes or None,
             group=group,
+            values=numbers("--value", values) or None,
             weight=weight,
             sample=sample,
             sample_seed=seed,

@@ -36,6 +36,7 @@ def plan(
     show_: opt.Show = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    values: opt.Values = None,
     weight: opt.Weight = None,
     sample: opt.Sample = None,
     metrics: opt.Metrics = None,
@@ -90,7 +91,7 @@ def plan(
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
         pool = opt.pool_of(
-            data, prediction, None, features, scores, slices, show_, classes, group, weight, sample, seed
+            data, prediction, None, features, scores, slices, show_, classes, group, weight, sample, seed, values=values
         )
     if chosen.traits.interval == "none":
         show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")

@@ -60,6 +60,7 @@ def pool_from_table(
     show: str | Sequence[str] | None = None,
     classes: Sequence[Name] | None = None,
     group: str | None = None,
+    values: Mapping[Any, float] | None = None,
     weight: str | None = None,
     sample: int | None = None,
     sample_seed: int = 0,
@@ -81,6 +82,7 @@ def pool_from_table(
     slices            columns that divide the pool
     show              one column (items are its values) or several (items are dicts)
     group             a column: what points come together in, as a conversation or a patient
+    values            {class: number}: what metrics of numbers take the classes for
     weight            a column: how many rows a row stands for
     sample            rows to be taken at random as the pool, 0 for all; by default AUTOMATIC of more than LARGE, unless
                       rows have weights; sample_seed  says which
@@ -108,6 +110,7 @@ def pool_from_table(
             "show": show,
             "classes": classes,
             "group": group,
+            "values": values,
             "weight": weight,
             "sample": sample,
             "sample_seed": sample_seed,
@@ -130,6 +133,7 @@ def pool_from_table(
             {name: _classes_in(columns, column) for name, column in answers.items()} or None,
             scores={name: _matrix(columns, one) for name, one in outputs.items()},
             classes=_listed_classes(columns, answers) if classes is None else classes,
+            values=values,
             ids=columns.rows if id is None else columns.names(id),
             slices={name: columns.labels(name) for name in parts},
             items=None if shown is None else columns.items(shown),
@@ -158,6 +162,7 @@ def pool_from_table(
             "show": shown,
             "classes": None if classes is None else list(pool.classes),
         } | {role: name for role, name in (("group", group), ("weight", weight)) if name is not None}
+        source |= {} if pool.named_values is None else {"values": pool.named_values}
         if columns.rows is not None:
             source |= {"sample": len(pool), "sample_seed": sample_seed}
         elif columns.size > LARGE:

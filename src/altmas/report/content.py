@@ -114,6 +114,7 @@ def _pool(session: "Session") -> Plain:
         "sampled_from": pool.sampled_from,
         "weight": None if pool.weights is None else float(pool.weights.sum()),
         "classes": [str(name) for name in pool.classes],
+        "values": pool.named_values,
         "predicted": predicted.tolist(),
         "features": None if pool.features is None else int(pool.features.shape[1]),
         "made_features": list(pool.made_features),

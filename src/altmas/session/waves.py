@@ -100,7 +100,14 @@ def _from_table(pool: Pool, table: Any, columns: Roles) -> Pool:
     like = (
         pool.source["table"] if pool.source is not None and pool.made_features and not columns.get("features") else None
     )
-    made: Pool = above("pool_from_table")(table, **{"prediction": None} | roles, like=like)
+    try:
+        made: Pool = above("pool_from_table")(table, **{"prediction": None} | roles, like=like)
+    except PoolError as cause:
+        if "is not one of the classes" not in str(cause):
+            raise
+        raise PoolError(
+            f"{cause}; a further class is added with classes=[...] (--class); nothing was recorded"
+        ) from cause
     if isinstance(named, Mapping):
         made = made.with_models(*(_called(made, column, name) for name, column in named.items()))
     return made

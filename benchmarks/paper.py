@@ -78,6 +78,12 @@ ABLATIONS: dict[str, Method] = {
     "preset safe": AltMas(preset="safe"),
 }
 """One thing changed at a time, for the 21 metrics."""
+PRESETS: dict[str, Method] = {
+    "stable": AltMas(preset="stable"),
+    "stable, power 2": AltMas(preset="stable", precision_power=2),
+    "stable, BALD sampling": AltMas(preset="stable", acquisition="bald"),
+}
+"""The preset without leaps and its parts, for `benchmarks.paper_stable`."""
 QUICK_ABLATIONS = ("as published", "no augmentation")
 
 
@@ -104,7 +110,7 @@ class Cell:
 
     @property
     def made(self) -> Method:
-        return ABLATIONS[self.method] if self.method in ABLATIONS else METHODS[self.method]
+        return next(group[self.method] for group in (ABLATIONS, PRESETS, METHODS) if self.method in group)
 
 
 def cells(

@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.paper import ABLATION_REPEATS, ABLATIONS, AIMS, FIRST, METHODS, MODELS, REPEATS
 from benchmarks.paper_results import OVERALL
+from benchmarks.paper_stable import FILE, PARTS_FILE, SETTINGS
 from benchmarks.store import RESULTS, Row, read_numbers
 from benchmarks.tables import DOCS, markdown, with_tables
 
@@ -45,11 +46,15 @@ class Found:
     ablations: list[Row]
     sizes: list[Row]
     story: Row
+    stable: list[Row]
+    stable_parts: list[Row]
+    speed: list[Row]
 
     @classmethod
     def read(cls, rows: Path, ablations: Path, sizes: Path, story: Path) -> Found:
         told = json.loads(story.read_text(encoding="utf-8"))
-        return cls(read_numbers(rows), read_numbers(ablations), read_numbers(sizes), told)
+        apart = (read_numbers(file) if file.exists() else [] for file in (FILE, PARTS_FILE, RESULTS / "speed.csv"))
+        return cls(read_numbers(rows), read_numbers(ablations), read_numbers(sizes), told, *apart)
 
     @classmethod
     def committed(cls) -> Found:
@@ -198,6 +203,79 @@ def ablations_table(found: Found) -> str:
     return markdown(["model", "setting", *columns], lines)
 
 
+# ---------------------------------------------------------------- the preset without leaps
+
+OWN_READING = {"stable": "mean", "stable, power 2": "mean", "stable, BALD sampling": "mean", "preset safe": "expected"}
+"""The way of reading of each setting where it is not that of the paper."""
+
+
+def stable_table(found: Found) -> str:
+    """The twelve panels: `stable` against `bald` and `tradition`, with its pseudo-labels."""
+    rivals = {"bald": "hard", "bald, mean": "mean", "tradition": "own"}
+    head = "model", "metric set", "repeats", "`stable`", "`bald`", "`bald`, mean over the draws", "`tradition`"
+    lines = []
+    for model in MODELS:
+        for aim in AIMS:
+            mine = _one(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="mean")
+            if not mine:
+                lines.append([model, WORDS[aim], 0, *["not run"] * 4, "–", "–", "–"])
+                continue
+            sizes = _one(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="hard")
+            name = error_name(model, aim)
+            theirs = [
+                _one(found.stable, model=model, aim=aim, method=who.split(",")[0], labels=OVERALL, reading=way)
+                for who, way in rivals.items()
+            ]
+            least = min(row[name] for row in (mine, *theirs) if row.get(name) is not None)
+            errors = [
+                f"**{shown(row, name)}**" if row.get(name) == least else shown(row, name) for row in (mine, *theirs)
+            ]
+            note = " (absolute error)" if name == "absolute" else ""
+            pseudo = [f"{sizes['pseudo']:,.0f}", f"{sizes['pseudo_right']:.3f}", f"{sizes['leaps']:.0%}"]
+            lines.append([model, WORDS[aim] + note, mine["repeats"], *errors, *pseudo])
+    return markdown([*head, "pseudo-labels", "of them right", "steps that double or halve them"], lines)
+
+
+def stable_parts_table(found: Found) -> str:
+    """One thing changed at a time, 21 metrics, each setting read in its own way."""
+    columns = ("error at 100", "error, 100 to 500", "surrogate", "pseudo-labels", "of them right", "leaps", "seconds")
+    lines = []
+    for model in MODELS:
+        for name in SETTINGS:
+            way = OWN_READING.get(name, "hard")
+            of = {"model": model, "method": name}
+            last = _one(found.stable_parts, **of, labels=OVERALL, reading="hard")
+            if not last:
+                lines.append([model, name, 0, *["not run"] * len(columns)])
+                continue
+            errors = [
+                shown(_one(found.stable_parts, **of, labels=n, reading=way), "relative") for n in (FIRST, OVERALL)
+            ]
+            right = "–" if last["pseudo_right"] is None else f"{last['pseudo_right']:.3f}"
+            leaps = f"{last['leaps']:.0%}" if last["pseudo"] else "–"
+            entries = [shown(last, "surrogate"), f"{last['pseudo']:,.0f}", right, leaps, f"{last['seconds']:.1f}"]
+            lines.append([model, name, last["repeats"], *errors, *entries])
+    return markdown(["model", "setting", "repeats", *columns], lines)
+
+
+def speed_table(found: Found) -> str:
+    """Processor seconds of the stages of a round, before and now."""
+    columns = [("before", "safe"), ("now", "safe"), ("now", "stable")]
+    stages = ("pseudo-labels", "surrogate fit", "posterior pass", "whole round, median", "first round")
+    lines = []
+    for stage in stages:
+        before, now, stable = (
+            _one(found.speed, edition=edition, preset=preset, points=10_000, what=f"processor seconds, {stage}")[
+                "value"
+            ]
+            for edition, preset in columns
+        )
+        lines.append([stage, f"{before:.2f}", f"{now:.2f}", f"{now / before:.2f}", f"{stable:.2f}"])
+    loads = [_one(found.speed, edition=e, preset=p, what="load average meanwhile")["value"] for e, p in columns]
+    lines.append(["load of the machine", f"{loads[0]:.0f}", f"{loads[1]:.0f}", "", f"{loads[2]:.0f}"])
+    return markdown(["", "before, `safe`", "now, `safe`", "ratio", "now, `stable`"], lines)
+
+
 # ---------------------------------------------------------------- claims
 
 
@@ -334,6 +412,9 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "sizes": sizes_table,
     "modes": modes_table,
     "ablations": ablations_table,
+    "stable": stable_table,
+    "stable parts": stable_parts_table,
+    "speed": speed_table,
 }
 
 

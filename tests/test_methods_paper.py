@@ -277,8 +277,9 @@ def test_tuning_happens_at_first_and_whenever_labels_have_doubled(monkeypatch):
     task, method = task_on(pool, ["accuracy"]), AltMas(initial=20, tune=True, **QUICK)
     asked = []
 
-    def stub(x, y, n_classes, training, draws, rng):
+    def stub(x, y, n_classes, training, draws, rng, objective):
         asked.append(len(y))
+        assert objective is None
         return Tuned(0.1, replace(training, epochs=7), 0.5)
 
     monkeypatch.setattr(rounds, "tuned", stub)
@@ -288,12 +289,46 @@ def test_tuning_happens_at_first_and_whenever_labels_have_doubled(monkeypatch):
         assert asked == sizes
         assert (now.dropout, now.training.epochs) == ((0.1, 7) if sizes else (0.3, 20))
         assert info == (
-            {"tuned": {"learning_rate": 1e-3, "epochs": 7, "dropout": 0.1, "loss": 0.5, "labels": sizes[-1]}}
+            {"tuned": {"learning_rate": 3e-3, "epochs": 7, "dropout": 0.1, "loss": 0.5, "labels": sizes[-1]}}
             if sizes
             else {}
         )
     assert method.estimate(task, labelled(truth, 80)).info["training"]["steps"] <= 7 * 7
     assert rounds.tuned_at(task, labelled(truth, 80), AltMas(**QUICK).settings)[1] == {}
+
+
+def test_methods_with_the_same_labels_share_a_tuning_and_metrics_tune_for_themselves(monkeypatch):
+    pool, truth = world()
+    history, asked = labelled(truth, 40), []
+
+    def stub(x, y, n_classes, training, draws, rng, objective):
+        asked.append(objective is None)
+        return Tuned(0.1, training, 0.5)
+
+    monkeypatch.setattr(rounds, "tuned", stub)
+    given = {"tune": True, "initial": 20}
+    for metrics in (["accuracy"], ["precision[1]"]):
+        for method in (AltMas(preset="paper", **given), Bald(**given)):
+            rounds.tuned_at(task_on(pool, metrics), history, method.settings)
+    assert asked == [True]
+    tasks = [task_on(pool, [metric]) for metric in ("accuracy", "precision[1]")]
+    for task in (*tasks, tasks[0]):
+        rounds.tuned_at(task, history, Bald(tune_for="metric error", **given).settings)
+    assert asked == [True, False, False]
+
+
+def test_the_error_of_metrics_on_held_out_labels():
+    """Two draws; accuracy of the model on four labels is 1/2, and 3/4 and 1 by the draws: 0.875 - 0.5."""
+    pool = altmas.Pool(np.zeros((6, 1)), [0, 0, 1, 1, 0, 1], classes=[0, 1])
+    task = task_on(pool, ["accuracy", "recall[1]"])
+    rows, codes = np.array([5, 0, 1, 2, 3]), np.array([1, 0, 1, 1, 0])
+    tested = np.array([1, 2, 3, 4])  # rows 0, 1, 2, 3: predicted 0, 0, 1, 1, truly 0, 1, 1, 0
+    filled = np.array([[0, 1, 1, 1], [0, 0, 1, 1]])
+    found = rounds.metric_error(task, rows, codes, np.eye(2)[filled], tested)
+    recalls = (2 / 3 + 1) / 2 - 1 / 2
+    assert found == pytest.approx((0.375 + recalls) / 2)
+    only = task_on(pool, ["recall[1]"])  # undefined where no label is 1
+    assert rounds.metric_error(only, rows[[1]], codes[[1]], np.eye(2)[[[0]]], np.array([0])) == 0.0
 
 
 # ---------------------------------------------------------------- what is said about pseudo-labels
@@ -350,10 +385,12 @@ def test_trust_proposes_every_open_point_equally_often():
 
 
 def test_presets_choose_how_labels_are_filled_in():
-    assert AltMas().settings.label_mode == "expected" and AltMas().settings.cautious is True
-    assert AltMas(preset="paper").settings.label_mode == "hard" and AltMas(preset="paper").settings.cautious is False
+    assert (
+        AltMas(preset="safe").settings.label_mode == "expected" and AltMas(preset="safe").settings.trust == "cautious"
+    )
+    assert AltMas(preset="paper").settings.label_mode == "hard" and AltMas(preset="paper").settings.trust == "literal"
     assert AltMas(label_mode="sample").settings.label_mode == "sample"
-    assert Bald().settings.label_mode == "hard" and Bald().settings.cautious is None
+    assert Bald().settings.label_mode == "hard" and Bald().settings.trust is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from altmas.compute import threads
 from altmas.methods.paper.information import bald
 from altmas.methods.paper.surrogates import SURROGATES, Ensemble, MCDropout, Training, surrogate_named
 from altmas.methods.paper.surrogates.minibatches import visits
-from altmas.methods.paper.surrogates.mlp import train
+from altmas.methods.paper.surrogates.mlp import initial_weights, padded_classes, padded_columns, train
 from altmas.pool import Pool
 from altmas.pool.features import Features
 
@@ -158,7 +158,7 @@ def test_every_example_is_visited_equally_often():
     assert_array_equal(np.sort(order.reshape(100, 7), axis=1), np.tile(np.arange(7), (100, 1)))
 
 
-@pytest.mark.parametrize("n, steps", [(1, 100), (64, 100), (65, 200), (200, 400), (10_000, 2000)])
+@pytest.mark.parametrize("n, steps", [(1, 100), (64, 100), (65, 200), (200, 400), (10_000, 1000)])
 def test_the_number_of_steps_grows_with_the_examples_up_to_a_limit(n, steps):
     assert Training().steps(n) == steps
 
@@ -180,8 +180,60 @@ def test_nothing_compiles_again_while_labels_are_told():
         MCDropout(0.3, QUICK).fit(x[:n], y[:n], 3, np.random.default_rng(n))
     MCDropout(0.5, Training(learning_rate=1e-2, epochs=7, weight_decay=0.0)).fit(x, y, 3, np.random.default_rng(0))
     assert compiled == []
-    MCDropout(0.3, QUICK).fit(x[:, :8], y, 3, np.random.default_rng(0))  # other columns do: the count is alive
+    MCDropout(0.3, QUICK).fit(x[:, :8], y % 2, 2, np.random.default_rng(0))  # the same size class
+    assert compiled == []
+    MCDropout(0.3, QUICK).fit(np.tile(x, 2), y, 3, np.random.default_rng(0))  # another does: the count is alive
     assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("columns, padded", [(1, 16), (16, 16), (17, 32), (668, 672), (784, 800), (794, 800)])
+def test_size_classes_of_columns_add_little(columns, padded):
+    assert padded_columns(columns) == padded
+    assert padded - columns < max(16, columns / 8)
+
+
+def test_size_classes_of_classes_are_powers_of_two():
+    assert [padded_classes(n) for n in (2, 10, 16, 17, 77, 128)] == [16, 16, 16, 32, 128, 128]
+
+
+def reference_training(x, y, n_classes, training, dropout, rng):
+    """The same training written out in numpy, float64, without any filling up."""
+    n, total = len(y), training.steps(len(y))
+    each = np.ones(n)
+    order = visits(n, total * training.batch, rng).reshape(total, training.batch)
+    w = [np.asarray(part, np.float64) for part in initial_weights(x.shape[1], n_classes, rng)]
+    bits = np.random.default_rng(rng.integers(2**32))
+    m, v = [np.zeros_like(part) for part in w], [np.zeros_like(part) for part in w]
+    kept = round((1 - dropout) * 65_536)
+    drawn = np.frombuffer(bits.bytes(total * 2 * training.batch * 256 * 2), np.uint16)
+    masks = (drawn.reshape(total, 2, training.batch, 256) < kept) / (1 - dropout)
+    for t, (rows, (first, second)) in enumerate(zip(order, masks, strict=True), start=1):
+        h1 = np.maximum(x[rows] @ w[0] + w[1], 0) * first
+        h2 = np.maximum(h1 @ w[2] + w[3], 0) * second
+        logits = h2 @ w[4] + w[5]
+        p = np.exp(logits - logits.max(1, keepdims=True))
+        d3 = (p / p.sum(1, keepdims=True) - np.eye(n_classes)[y[rows]]) * (each[rows] / each[rows].sum())[:, None]
+        d2 = (d3 @ w[4].T) * second * (h2 > 0)
+        d1 = (d2 @ w[2].T) * first * (h1 > 0)
+        gradient = [x[rows].T @ d1, d1.sum(0), h1.T @ d2, d2.sum(0), h2.T @ d3, d3.sum(0)]
+        rate = training.learning_rate * (1 - (t - 1) / total)
+        for k, g in enumerate(gradient):
+            g = g + training.weight_decay * w[k]
+            m[k] = 0.9 * m[k] + 0.1 * g
+            v[k] = 0.999 * v[k] + 0.001 * g * g
+            w[k] = w[k] - rate * (m[k] / (1 - 0.9**t)) / (np.sqrt(v[k] / (1 - 0.999**t)) + 1e-8)
+    return w
+
+
+@pytest.mark.paper
+def test_training_is_adam_with_l2_and_a_falling_rate_written_out():
+    x, y = two_clouds(n=40)
+    training = Training(epochs=6, batch=16, enough=0.0)
+    found = train(x, y, 3, training, 0.25, np.random.default_rng(4)).weights
+    expected = reference_training(x, y, 3, training, 0.25, np.random.default_rng(4))
+    for part, wanted in zip(found, expected, strict=True):
+        assert part.shape == wanted.shape
+        assert_allclose(part, wanted, atol=2e-4)
 
 
 # ---------------------------------------------------------------- threads, JAX, its cache

@@ -270,6 +270,7 @@ def with_predictions(pool: Pool, codes: NDArray[np.int64]) -> Pool:
         classes=pool.classes,
         ids=list(pool.ids),
         slices=pool.slices,
+        values=pool.named_values,
         weights=pool.weights,
     )
     made.sampled_from = pool.sampled_from

@@ -406,7 +406,7 @@ def _block_terms(
     lowest, highest = np.minimum(g.min(1), 0), np.maximum(g.max(1), 0)  # 0: any point may turn out to be skipped
     down = ((mean - lowest) / groups.least[:, None]).max(0)
     up = ((highest - mean) / groups.least[:, None]).max(0)
-    least = 1e-9 * (np.abs(g).max((0, 1)) * len(ratio.kind)) + 1e-300  # rounding is no evidence
+    least = 1e-9 * (np.abs(g).max((0, 1)) * len(ratio.kind)) + 1e-150  # rounding is no evidence
     loss = np.maximum(np.stack([left * down - bases, left * up + bases], axis=1), least)
     spread = np.maximum(left * (groups.inverse @ variance), np.maximum(least**2, 1e-300))
     skew = left**2 * (groups.inverse2 @ third) / spread

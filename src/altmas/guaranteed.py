@@ -4,12 +4,14 @@ A method takes part if its draws come one after another with known chances (`Dra
 the one from labels told before it began, so every bet is made before the draw.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from altmas.estimates import Estimate, Estimates
 from altmas.guarantee import OPEN, SKIPPED, Evidence, Stage, TableRatio, decide, interval, table_ratio
+from altmas.guarantee_pair import Game
 from altmas.history import History
 from altmas.methods.protocol import DrawsInSequence, Method, SequenceOfDraws
 from altmas.metrics import Metric
@@ -42,13 +44,21 @@ def guaranteed_decision(
     game = _game(method, task, history, metric)
     if game is None:
         return None
-    return decide(game[0].ratio, game[1], threshold, error=1 - task.confidence, budget=task.budget)
+    return decide(game.ratio, game.stages, threshold, error=1 - task.confidence, budget=task.budget)
 
 
 def guaranteed_interval(method: Method, task: Task, history: History, metric: Metric) -> tuple[float, float] | None:
     """(low, high) that hold at every look at the task's confidence; None where no proof is offered."""
     game = _game(method, task, history, metric)
-    return None if game is None else interval(game[0].ratio, game[1], confidence=task.confidence, budget=task.budget)
+    return None if game is None else interval(game.ratio, game.stages, confidence=task.confidence, budget=task.budget)
+
+
+def games_of(method: Method, task: Task, history: History, metrics: Sequence[Metric]) -> list[Game | None]:
+    """The game about each metric, from one reading of the draws; None where no proof is offered."""
+    if not isinstance(method, DrawsInSequence):
+        return [None] * len(metrics)
+    sequences = method.sequences(task, history)
+    return [_game(method, task, history, metric, sequences) for metric in metrics]
 
 
 def with_guarantee(method: Method, task: Task, history: History, estimates: Estimates) -> Estimates:
@@ -62,12 +72,14 @@ def _guaranteed(method: Method, task: Task, history: History, metric: Metric, es
     game = None if estimate.value != estimate.value else _game(method, task, history, metric)
     if game is None:
         return estimate
-    low, high = interval(game[0].ratio, game[1], confidence=task.confidence, budget=task.budget)
+    low, high = interval(game.ratio, game.stages, confidence=task.confidence, budget=task.budget)
     low, high = min(low, estimate.value), max(high, estimate.value)
     return replace(estimate, low=low, high=high, interval="guaranteed")
 
 
-def _game(method: Method, task: Task, history: History, metric: Metric) -> tuple[TableRatio, list[Stage]] | None:
+def _game(
+    method: Method, task: Task, history: History, metric: Metric, sequences: list[SequenceOfDraws] | None = None
+) -> Game | None:
     """The metric as a ratio and the stages of draws; None where no proof is offered or nothing was answered."""
     pool = task.pool
     if task.ahead or not offers_guarantee(method, metric, pool) or too_many_weights(pool):
@@ -77,16 +89,14 @@ def _game(method: Method, task: Task, history: History, metric: Metric) -> tuple
         return None
     if len(tables) > 1 and history.skipped:  # points that a skip takes out of a slice change its known size
         return None
-    sequences = method.sequences(task, history)
+    sequences = method.sequences(task, history) if sequences is None else sequences
     if not any(len(one.rows) for one in sequences):
         return None
-    sequences = _about(sequences, _points(metric, pool), history)
-    if len(tables) > 1:
-        ratio = _of_difference(metric, tables, pool)
-    else:
-        ratio = table_ratio(*tables[0], metric.rows(metric, pool).codes, _weight(metric.members(pool), pool))
+    kept = _about(sequences, _points(metric, pool), history)
+    ratio = _ratio_of(metric, tables, pool)
     ratio = replace(ratio, ratio=replace(ratio.ratio, fraction=task.fraction))
-    return ratio, [_stage(ratio, one, history, pool) for one in sequences]
+    stages = [_stage(ratio, one, history, pool) for one in kept.values()]
+    return Game(ratio.ratio, stages, tuple(kept))
 
 
 MOST_WEIGHTS = 20_000
@@ -122,17 +132,19 @@ def _points(metric: Metric, pool: Pool) -> Array:
     return found
 
 
-def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> list[SequenceOfDraws]:
-    """The sequences that are about all these points: what was drawn before some of them came tells nothing of those.
+def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> dict[int, SequenceOfDraws]:
+    """The sequences that are about all these points, by number: others tell nothing of some of them.
 
     Without any the labels are known and nothing else: one sequence without a draw.
     """
-    kept = [one for one in sequences if one.within is None or not (members & ~one.within).any()]
+    kept = {
+        number: one for number, one in enumerate(sequences) if one.within is None or not (members & ~one.within).any()
+    }
     if kept:
         return kept
     free = history.known < 0
     free[list(history.skipped)] = False
-    return [SequenceOfDraws(free, np.ones(history.n_points), None, np.zeros(0, np.int64))]
+    return {len(sequences): SequenceOfDraws(free, np.ones(history.n_points), None, np.zeros(0, np.int64))}
 
 
 Tables = tuple[Array, Array]
@@ -151,6 +163,12 @@ def _tables(metric: Metric, n_classes: int) -> list[Tables] | None:
         return None
     fixed = all(bool((den == den[:, :1]).all()) for _, den in known)
     return known if len(known) == 1 or fixed else None
+
+
+def _ratio_of(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
+    if len(tables) > 1:
+        return _of_difference(metric, tables, pool)
+    return table_ratio(*tables[0], metric.rows(metric, pool).codes, _weight(metric.members(pool), pool))
 
 
 def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:

@@ -29,12 +29,13 @@ def init(
     data: opt.Data,
     prediction: opt.Prediction = None,
     id: opt.Id = None,
-    features: opt.Features = None,
+    features: opt.FeaturesOrShown = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,
     show_: opt.Show = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    values: opt.Values = None,
     weight: opt.Weight = None,
     sample: opt.Sample = None,
     store: opt.Store = None,
@@ -92,7 +93,7 @@ def init(
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
     pool = opt.pool_of(
-        data, prediction, id, features, scores, slices, show_, classes, group, weight, sample, seed, store
+        data, prediction, id, features, scores, slices, show_, classes, group, weight, sample, seed, store, values
     )
     if pool.source is None and not archivable(pool):
         raise PoolError(
@@ -125,8 +126,6 @@ def init(
     if len(pool.models) > 1:
         show.say(f"{show.counted(len(pool.models), 'model')}: {', '.join(model.name for model in pool.models)}")
     show.say(f"{listed}: method {made.method.name}, {limit}")
-    if pool.features is None and pool.items is not None and show_:
-        show.hint(f"no features: --features {show_[0]} makes some of what is shown, from which the method learns")
     if pool.classes_inferred:
         show.hint("the classes are those that are predicted; if a label can be another one, name each with --class")
     show.hint(f"next: altmas label {session}")

@@ -41,6 +41,7 @@ def simulate(
     slices: opt.Slices = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    values: opt.Values = None,
     weight: opt.Weight = None,
     sample: opt.Sample = None,
     metrics: opt.Metrics = None,
@@ -85,7 +86,7 @@ def simulate(
     true = classes_of(data, truth)
     seen = {name for column in prediction or () for name in classes_of(data, column).tolist()}
     names = classes or sorted({*true.tolist(), *seen}, key=lambda one: (str(type(one)), one))
-    pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names, group, weight, 0)
+    pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names, group, weight, 0, values=values)
     found = run(
         pool,
         true,

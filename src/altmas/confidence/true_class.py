@@ -52,7 +52,7 @@ class ConfidenceHead:
         error_weight  how much a wrong answer counts; by default right and wrong ones count the same in total, as a
                       head that sees few errors learns to be always sure
         """
-        training = training or Training()
+        training = training or Training(learning_rate=1e-3, max_steps=2000)  # its rate does not fall
         target = true_class_probability(scores, y).astype(np.float32)
         wrong = scores.argmax(1) != y
         if error_weight is None:

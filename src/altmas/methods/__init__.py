@@ -147,8 +147,9 @@ def grouped(names: Collection[str], *, mean: bool = True) -> str:
 def with_figures(name: str) -> str:
     """A method's name with its mean coverage, its label value and the extra that it needs."""
     traits, (coverage, value) = METHODS[name]().traits, FIGURES.get(name, (None, math.nan))
+    held = "-" if coverage is None else f"{coverage:.3f}"
     said = [
-        "no interval" if traits.interval == "none" else "-" if coverage is None else f"{coverage:.3f}",
+        {"none": "no interval", "credible": f"a belief, {held}"}.get(traits.interval, held),
         "-" if math.isnan(value) else f"{value:.2g}",
         f"altmas[{traits.extra}]" if traits.extra else "",
     ]

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.history import History
 from altmas.types import Array
 
 
@@ -29,3 +30,19 @@ def successive_draws(
     first = first[np.argsort(-rings[first], kind="stable")]
     gone = np.concatenate([[0.0], np.cumsum(u[first])[:-1]])
     return open_points[first], u[first] / np.maximum(u.sum() - gone, u[first])
+
+
+def drawn_uniformly(history: History) -> NDArray[np.int64]:
+    """Labelled rows of the batches in which every open point had the same chance at each draw: a sample of the pool."""
+    rows, before = [np.zeros(0, np.int64)], 0
+    for number, batch in enumerate(history.batches):
+        most = history.points_at(number) - before
+        if batch.probabilities is not None and len(batch.indices):
+            were_open = 1 / np.asarray(batch.probabilities) + np.arange(len(batch.indices))
+            least = most - len(history.labels) - len(history.skipped)
+            same = np.abs(were_open - np.rint(were_open[0])).max() < 1e-6 * most
+            if same and least - 0.5 < were_open[0] < most + 0.5:
+                rows.append(batch.indices)
+        before += len(batch.indices)
+    drawn = np.concatenate(rows)
+    return drawn[history.known[drawn] >= 0]

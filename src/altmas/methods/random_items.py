@@ -4,7 +4,9 @@ The metric is taken at the weights of the labels: 1 for a volunteered one, R / n
 were not volunteered and n the drawn labels among the metric's points. phi_i = D_i(y_i) with the constant of the point:
     V = (1 - n/R) n/(n - 1) sum over the drawn of (R/n)^2 (phi_i - mean phi)^2                                     (S9)
 About data like the pool the sample is one of that data: the factor 1 - n/R, which is there because the pool ends, is
-left out, volunteered labels count with weight 1, and terms are added over groups before they are squared (F1).
+left out, volunteered labels count with weight 1, and terms are added over groups before they are squared (F1), with
+G* of (F2) in place of G: the mean takes more from groups of unequal size. Where no term differs from 0, as without an
+error, labels count as if they came in whole groups (F4).
 Of a pool that is a random sample, the share f of all rows, a label with weight w has its square times 1 - f/w (P3): the
 sample within the sample, and the sample itself with (1 - f). Where a row stands for k_i rows, its weight is k_i R/n,
 and phi_i is k_i (D_i - the weighted mean of D); the interval reaches at least as far as rows nobody drew could (V4).
@@ -119,7 +121,7 @@ def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float,
     plain = float((terms**2).sum())
     if not task.beyond:
         return plain, 0.0, 1.0
-    if task.groups is None or plain <= 0:
+    if task.groups is None:
         return plain, left_when_labelled(labelled, task.fraction), 1.0
     effect = _effect(terms, task.groups, sum(side.largest for side in sides), max(side.crowd for side in sides))
     left = max(effect - (1 - labelled), 0.0) / effect if effect > 0 else labelled
@@ -128,8 +130,8 @@ def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float,
 
 def _effect(terms: Array, groups: Array, largest: float, crowd: float) -> float:
     """How many times their plain variance groups make of these terms, at least (F4); crowd: labels of a group."""
-    plain, count = float((terms**2).sum()), len(np.unique(groups[terms != 0]))
-    together = float((group_sums(terms, groups) ** 2).sum()) * count / max(count - 1, 1)
+    plain, count = float((terms**2).sum()), effective_groups((terms != 0).astype(np.float64), groups)
+    together = float((group_sums(terms, groups) ** 2).sum()) * count / max(count - 1, 1.0)
     seen = min(groups_moving(sign * terms, groups, largest) for sign in (-1.0, 1.0))
     return max(together / plain if plain > 0 else 0.0, least_effect(seen, crowd, 1.0))
 

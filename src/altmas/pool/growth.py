@@ -33,7 +33,7 @@ def fitting(pool: Pool, more: Pool) -> Pool:
     _refuse_other_parts(pool, more)
     other = _copied(more)
     other.models = tuple(_recoded(more.model(model.name), codes, len(pool.classes)) for model in pool.models)
-    other.classes, other.ids = pool.classes, _new_ids(pool, more)
+    other.classes, other.values, other.ids = pool.classes, pool.values, _new_ids(pool, more)
     other.slices = {name: more.slices[name] for name in pool.slices if name != WAVE}
     return other
 
@@ -82,6 +82,11 @@ def _refuse_other_parts(pool: Pool, more: Pool) -> None:
             f"the items have scores of {len(more.classes)} classes, this session has {len(pool.classes)} "
             f"({listing(pool.classes)}); give a column for each; nothing was recorded"
         )
+    if more.named_values not in (None, pool.named_values):
+        raise PoolError(
+            f"values: the items have {more.named_values}, this session {pool.named_values}; leave them out; nothing "
+            "was recorded"
+        )
     _refuse_other("features", pool.features, more.features)
     if pool.features is not None and more.features is not None and pool.features.shape[1] != more.features.shape[1]:
         raise PoolError(
@@ -113,6 +118,16 @@ def _new_ids(pool: Pool, more: Pool) -> Sequence[Name]:
 
 
 # ---------------------------------------------------------------- larger pools
+
+
+def counted_on(pool: Pool, more: Pool) -> Pool:
+    """The items with numbers that go on from those of the pool, where nobody named any: a file counts them from 0."""
+    ids = range(len(pool), len(pool) + len(more))
+    if not isinstance(more.ids, range) or more.ids == ids:
+        return more
+    other = _copied(more)
+    other.ids = ids
+    return other
 
 
 def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
@@ -172,6 +187,11 @@ def with_classes(pool: Pool, classes: Sequence[Name]) -> Pool:
     for name in names:
         if pool.find_class(name) is not None or names.count(name) > 1:
             raise PoolError(f"class {name!r} is there already ({listing(pool.classes)}); nothing was recorded")
+    if pool.values is not None:
+        raise PoolError(
+            f"class {names[0]!r} would have no value, and the classes of this session have ({pool.named_values}); make "
+            "a new session with values for all; nothing was recorded"
+        )
     other = _copied(pool)
     other.classes = (*pool.classes, *names)
     other.models = tuple(_recoded(one, np.arange(len(pool.classes)), len(other.classes)) for one in pool.models)

@@ -44,6 +44,7 @@ from altmas.pool.naming import (
     spellings,
 )
 from altmas.pool.scratch import rows_of
+from altmas.pool.values import named_values, values_by_class
 from altmas.suggest import listing, near
 from altmas.tensors import detached
 
@@ -68,6 +69,8 @@ class Pool:
     ids          (N,) unique names of the points; by default 0..N-1
     slices       {"scanner": (N,) values}; a missing value is the slice "(missing)"
     items        what a labeller is shown: a sequence of N texts, image paths, arrays or dicts, or a frame of N rows
+    values       {class: number}: what `mean`, `share[>=...]` and `weighted_kappa` take the classes for; where `classes`
+                 is not given they are the class list
     group        (N,) what points come together in: conversation, patient, document; a point without a value is a group
                  of its own. It matters for what is said about data like the pool (`about="future"`)
     weights      (N,) how many rows each row stands for, positive numbers: metrics are those of the expanded pool
@@ -86,6 +89,7 @@ class Pool:
         slices: Mapping[str, ArrayLike] | None = None,
         items: Any = None,
         group: ArrayLike | None = None,
+        values: Mapping[Any, float] | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
         self.items: Sequence[Any] | None = items_of(items)
@@ -95,12 +99,17 @@ class Pool:
         }
         self._n = _number_of_points(answers, features, ids, slices, self.items)
         given_scores = named_scores(scores, list(answers))
+        classes = list(named_values(values)) if classes is None and values is not None else classes
         self.classes_inferred = classes is None
         self.classes = _inferred_classes(answers, given_scores) if classes is None else _given_classes(classes)
         self.models: tuple[Model, ...] = tuple(
             self._model(name, names, given_scores.get(name)) for name, names in answers.items()
         )
+        self.values = None if values is None else values_by_class(values, self.classes, self.find_class)
+        """(C,) the numbers that the classes count as, or None where nobody gave any."""
         features, self.made_features = _made(features)
+        self.unmade = ""
+        """Why no features were made of what is shown though they were wanted; else empty."""
         self.features = _features(features, self._n)
         self.ids = _ids(ids, self._n)
         self.slices = _slices(slices or {}, self._n)
@@ -142,6 +151,7 @@ class Pool:
         show: str | Sequence[str] | None = None,
         classes: Sequence[Name] | None = None,
         group: str | None = None,
+        values: Mapping[Any, float] | None = None,
         weight: str | None = None,
         sample: int | None = None,
         sample_seed: int = 0,
@@ -154,11 +164,12 @@ class Pool:
         .npy files beside it, from which a session can be opened again.
 
         `features` and `scores` name numeric columns, one column of equally long lists or a .npy file aligned by row,
-        or are arrays; `show` names what a labeller sees. A list of prediction columns makes a model of each, called
+        or are arrays; features="auto" makes them of what is shown, as the command line does. `show` names what a
+        labeller sees. A list of prediction columns makes a model of each, called
         like its column, with scores={column: ...}; None makes a pool without a model, which needs `classes`. `group` is
         the column of what points come together in (conversation, patient), `weight` that of how many rows a row stands
-        for. `sample` takes so many rows at random (`sample_from`), 0 takes all; by default 1,000,000 of a table with
-        more than 2,000,000 rows and no weights.
+        for; `values` as in Pool. `sample` takes so many rows at random (`sample_from`), 0 takes all; by default
+        1,000,000 of a table with more than 2,000,000 rows and no weights.
         Raises FileError or PoolError, naming the column.
         """
         pool: Pool = above("pool_from_table")(
@@ -171,6 +182,7 @@ class Pool:
             show=show,
             classes=classes,
             group=group,
+            values=values,
             weight=weight,
             sample=sample,
             sample_seed=sample_seed,
@@ -242,6 +254,11 @@ class Pool:
     def anchor(self) -> NDArray[np.int64]:
         """(N,) the answer that most models give: the class that a belief about the truth is written around."""
         return plurality(self.models, len(self), len(self.classes))
+
+    @property
+    def named_values(self) -> dict[str, float] | None:
+        """{class: value}, or None where nobody gave any."""
+        return None if self.values is None else dict(zip(map(str, self.classes), self.values, strict=True))
 
     def model(self, name: str) -> Model:
         """The model of that name; PoolError if there is none."""
@@ -334,6 +351,8 @@ class Pool:
         }
         if self.group is not None:
             parts["group"] = self.group
+        if self.values is not None:
+            parts["values"] = repr(self.values)
         if self.weights is not None:
             parts["weights"] = repr(self.weights.tolist())
         if self.sampled_from is not None:

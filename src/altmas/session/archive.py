@@ -146,6 +146,7 @@ def parts_of(pool: Pool) -> Parts:
         "points": len(pool),
         "models": [model.name for model in pool.models],
         "group": None if pool.group is None else pool.group_name,
+        "values": pool.named_values,
     }
     content |= {} if pool.sampled_from is None else {"sampled_from": pool.sampled_from}
     yield from _text_chunks("about", json.dumps(content))
@@ -191,6 +192,7 @@ def pool_of(part: ReadPart) -> Pool:
         slices={name: _column(part(f"slice {number}")) for number, name in enumerate(content["slices"])},
         items=_items(content["items"], part),
         group=_array(part("group")),
+        values=content.get("values"),
         weights=_array(part("weights")),
     )
     pool.sampled_from = _sampled_from(content.get("sampled_from"), len(pool))

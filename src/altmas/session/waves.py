@@ -97,7 +97,17 @@ def _from_table(pool: Pool, table: Any, columns: Roles) -> Pool:
     roles["slices"] = [name for name in roles.get("slices") or () if name != WAVE]
     if isinstance(named, Mapping):
         roles["prediction"] = list(named.values())
-    made: Pool = above("pool_from_table")(table, **{"prediction": None} | roles)
+    like = (
+        pool.source["table"] if pool.source is not None and pool.made_features and not columns.get("features") else None
+    )
+    try:
+        made: Pool = above("pool_from_table")(table, **{"prediction": None} | roles, like=like)
+    except PoolError as cause:
+        if "is not one of the classes" not in str(cause):
+            raise
+        raise PoolError(
+            f"{cause}; a further class is added with classes=[...] (--class); nothing was recorded"
+        ) from cause
     if isinstance(named, Mapping):
         made = made.with_models(*(_called(made, column, name) for name, column in named.items()))
     return made

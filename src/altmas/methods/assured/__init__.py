@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -45,6 +45,8 @@ from altmas.types import Array
 
 SIMULTANEOUS = 4
 REMEMBERED = 16
+STAGES_OF_WAVE = 4
+"""Beliefs that are remembered for each wave."""
 LEAST_OF_DOMAIN = 0.25
 """Part of its share of a stage's draws that a wave has at least, however many labels it has already."""
 
@@ -217,7 +219,7 @@ class Assured(Method):
         """(N,) what a share of the first labels follows: the models' doubt, or how far apart their values lie."""
         if self.belief is not None:
             return None
-        values = values_in(task.metrics)
+        values = values_in(task.metrics, task.pool)
         if of_truth:
             return value_spread(task.pool, values) if values else None
         return describe(task.pool).doubt
@@ -241,7 +243,8 @@ class Assured(Method):
     def _contest(
         self, task: Task, history: History, samples: list[StageSample], metrics: tuple[Metric, ...]
     ) -> Contest:
-        return Contest(_Estimators(samples, task, history), metrics, self._factor(task, history), task.fraction)
+        quick = [replace(sample, belief=sample.belief.written_out) for sample in samples]
+        return Contest(_Estimators(quick, task, history), metrics, self._factor(task, history), task.fraction)
 
     def _defensive_share(self, task: Task, estimator: Difference) -> float:
         """The share of uniform draws: enough that errors nobody saw do not decide the width, where errors are rare.
@@ -367,7 +370,7 @@ class Assured(Method):
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
         """The belief from the labels at these rows; remembered for those asked for last."""
-        codes, values = history.known[train], values_in(task.metrics)
+        codes, values = history.known[train], values_in(task.metrics, task.pool)
         key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also, values)
 
         def fit() -> Belief:
@@ -376,7 +379,8 @@ class Assured(Method):
                 return self.belief(task, train, codes, weights, folds)
             return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also, values)
 
-        return task.pool.memo.get("belief of assured", key, fit, keep=REMEMBERED)
+        keep = max(REMEMBERED, STAGES_OF_WAVE * len(history.domains))  # else each look at many waves would fit them all
+        return task.pool.memo.get("belief of assured", key, fit, keep=keep)
 
 
 @dataclass(frozen=True)

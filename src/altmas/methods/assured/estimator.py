@@ -85,6 +85,10 @@ class Difference:
         return {}
 
     @cached_property
+    def _sides(self) -> dict[int, tuple[Metric, "Side"]]:
+        return {}
+
+    @cached_property
     def shares(self) -> Array:
         """(S,) c_s of (V6)."""
         worth = []
@@ -231,7 +235,12 @@ class Difference:
         return second * left, third * left
 
     def side(self, metric: Metric) -> "Side":
-        """The value of a metric of these points, and the influence that its terms are made of."""
+        """The value of a metric of these points, and the influence that its terms are made of; found once for each."""
+        if id(metric) not in self._sides:
+            self._sides[id(metric)] = metric, self._side(metric)
+        return self._sides[id(metric)][1]
+
+    def _side(self, metric: Metric) -> "Side":
         whole = Estimated(self)
         base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool))
         at_base, items = metric.moved_by(self.pool, base)
@@ -278,6 +287,17 @@ class Estimated(_OfEstimator):
 
     def of_class(self, code: int | Array) -> Array:
         return self.estimator.classes_expected(code) + self.estimator.classes_corrected(code)
+
+
+@dataclass(frozen=True)
+class Expected(_OfEstimator):
+    """As believed, 0 or 1 where the label is known: not corrected."""
+
+    def table(self, rows: RowCodes) -> Array:
+        return self.estimator.tables(rows)[0]
+
+    def of_class(self, code: int | Array) -> Array:
+        return self.estimator.classes_expected(code)
 
 
 @dataclass(frozen=True)

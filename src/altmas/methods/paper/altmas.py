@@ -1,7 +1,7 @@
 """ALT-MAS, the paper's method: pseudo-labels, a Bayesian network, and labels that tell about the metrics (A.2)."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,20 @@ from altmas.methods.protocol import Traits
 from altmas.suggest import near
 from altmas.task import Task
 
-PRESETS = {"paper": "hard", "safe": "expected"}
-"""The label mode of each preset (A.5)."""
+
+class Preset(NamedTuple):
+    """How a preset fills in labels (A.5), chooses pseudo-labels and holds back by their precision (A.3)."""
+
+    label_mode: str
+    trust: str
+    precision_power: float
+
+
+PRESETS = {
+    "paper": Preset("hard", "literal", 2),
+    "safe": Preset("expected", "cautious", 2),
+    "stable": Preset("mean", "stable", 8),
+}
 
 ACQUISITIONS = ("metrics", "bald")
 
@@ -38,10 +50,11 @@ class AltMas(Network):
     """The method of the paper.
 
     preset           "paper": every gap read literally; "safe": soft counts, and pseudo-labels held to a lower bound
-                     of their precision (A.3 step 6, A.5)
+                     of their precision (A.3 step 6, A.5); "stable": a number of pseudo-labels that does not leap (A.3
+                     step 7), and labels of the mean over the draws
     label_mode       "hard", "sample", "expected" or "mean" (A.5); by default that of the preset
     augment          whether points where the model is trusted lend its answers to the training (A.3)
-    precision_power  1 as in the paper's text, 2 as in its authors' code (A5)
+    precision_power  1 as in the paper's text, 2 as in its authors' code (A5); by default 2, and 8 in "stable"
     pseudo_weight    weight of a pseudo-label in training, a true label having 1
     acquisition      "metrics": label what tells most about the metrics (A3); "bald": about the network (B3)
     """
@@ -49,7 +62,7 @@ class AltMas(Network):
     preset: str = "safe"
     label_mode: str | None = None
     augment: bool = True
-    precision_power: float = 2
+    precision_power: float | None = None
     pseudo_weight: float = 1.0
     acquisition: str = "metrics"
 
@@ -72,10 +85,11 @@ class AltMas(Network):
 
     @property
     def settings(self) -> Settings:
+        preset = PRESETS[self.preset]
         return self.settings_with(
-            self.label_mode or PRESETS[self.preset],
-            cautious=self.preset == "safe" if self.augment else None,
-            precision_power=self.precision_power,
+            self.label_mode or preset.label_mode,
+            trust=preset.trust if self.augment else None,
+            precision_power=preset.precision_power if self.precision_power is None else self.precision_power,
             pseudo_weight=self.pseudo_weight,
         )
 

@@ -8,6 +8,8 @@ Two readings of what the paper leaves open (A.3 step 6, A.9 items 12 and 15):
 literal   the agree network sees x; precision is the share seen; without both kinds of labels the classifier is constant
 cautious  it sees x and the model's answer; precision is the lower 5 % Jeffreys bound; without both kinds of labels
           points are ranked by the belief of a surrogate trained on the true labels alone
+
+A third way, whose number of pseudo-labels does not leap, is in stable.py.
 """
 
 from collections.abc import Callable
@@ -93,8 +95,8 @@ def augment(
     features = Features.of(pool)
     if cautious:
         features = features.with_predictions(pool.predictions, len(pool.classes))
-    chosen = train[oversampled(agree[train], rng)]
-    network = surrogate.fit(features.subset(labelled[chosen]), agree[chosen].astype(np.int64), 2, rng)
+    examples = train[oversampled(agree[train], rng)]
+    network = surrogate.fit(features.subset(labelled[examples]), agree[examples].astype(np.int64), 2, rng)
     scores = agree_scores(network, features)
     threshold, precision = best_threshold(scores[labelled[validation]], agree[validation], measure)
     above = unlabelled[scores[unlabelled] >= threshold]

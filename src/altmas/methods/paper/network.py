@@ -13,26 +13,29 @@ from altmas.methods.protocol import Method
 class Network(Method, ABC):
     """How the network is trained and drawn from.
 
-    draws      M, draws of the network's weights
-    surrogate  "mc_dropout" (the paper's), "ensemble" or "bayes_by_backprop"
-    max_steps  upper limit on the minibatches of one training
-    enough     training loss below which a training ends before that
-    initial    labels drawn uniformly at first; by default 100, fewer for small pools
-    tune       tune learning rate, epochs and dropout by Bayesian optimisation at first and whenever the number of
-               labels has doubled, as the paper does; half a minute or more each time (`altmas.tune` does it once)
+    draws          M, draws of the network's weights
+    surrogate      "mc_dropout" (the paper's), "ensemble" or "bayes_by_backprop"
+    learning_rate  at the first step; it falls to 0 in a straight line
+    max_steps      upper limit on the minibatches of one training
+    enough         training loss below which a training ends before that
+    initial        labels drawn uniformly at first; by default 100, fewer for small pools
+    tune           tune learning rate, epochs and dropout by Bayesian optimisation at first and whenever the number
+                   of labels has doubled, as the paper does; many seconds each time (`altmas.tune` does it once)
+    tune_for       "log loss" of held-out labels, or "metric error": how far metrics of held-out labels are off
     """
 
     draws: int = 50
     surrogate: str = "mc_dropout"
     dropout: float = 0.3
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     epochs: int = 100
     batch: int = 64
     weight_decay: float = 1e-4
-    max_steps: int = 2000
+    max_steps: int = 1000
     enough: float = 0.02
     initial: int | None = None
     tune: bool = False
+    tune_for: str = "log loss"
 
     def __post_init__(self) -> None:
         _ = self.settings  # refuses what is out of range
@@ -59,6 +62,7 @@ class Network(Method, ABC):
             label_mode=label_mode,
             initial=self.initial,
             tune=self.tune,
+            tune_for=self.tune_for,
             **others,
         )
 

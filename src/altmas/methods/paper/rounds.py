@@ -4,7 +4,8 @@ Asking and estimating at the same labels share the round: the last one of each p
 """
 
 from dataclasses import dataclass, replace
-from math import nan
+from functools import partial
+from math import isfinite, nan
 from threading import Lock
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 from altmas.errors import MethodError, PlanError
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
-from altmas.methods.draws import uniform_draws
+from altmas.methods.draws import drawn_uniformly, uniform_draws
 from altmas.methods.paper.acquisition import LABEL_MODES, Belief, believe
-from altmas.methods.paper.augmentation import NOTHING, Augmentation, augment
-from altmas.methods.paper.posterior import Posterior, mean_over_draws
+from altmas.methods.paper.augmentation import NOTHING, Augmentation, Ints, augment
+from altmas.methods.paper.posterior import Posterior, hard_labels, mean_over_draws, tables_of_labels
+from altmas.methods.paper.stable import augment_stably
 from altmas.methods.paper.surrogates import SURROGATES, Surrogate, Training, surrogate_named
 from altmas.methods.paper.surrogates.tuning import Tuned, tuned
 from altmas.metrics import Metric, table_of
@@ -24,11 +26,14 @@ from altmas.pool.features import Features
 from altmas.streams import number_of, stream
 from altmas.suggest import near
 from altmas.task import Task
+from altmas.types import Array
 
 START, FIT, PICK = "network: first labels", "network: fit", "network: ties"
 FILL, TUNE = "network: labels drawn from the belief", "network: tuning"
 """Streams of random numbers."""
 
+TUNE_FOR = ("log loss", "metric error")
+"""What tuning can make small."""
 UNSURE = "from the surrogate's belief, which carries no interval"
 COMPLETE = "every point is labelled"
 
@@ -37,9 +42,11 @@ COMPLETE = "every point is labelled"
 class Settings:
     """Everything a round depends on besides the task and the labels.
 
-    cautious  how pseudo-labels are chosen (augmentation.py): True, False, or None for no augmentation at all
-    tune      whether learning rate, epochs and dropout are tuned when the first labels are told and whenever their
-              number has doubled
+    trust  how pseudo-labels are chosen: "literal" or "cautious" (augmentation.py), "stable" (stable.py), or None for no
+           augmentation at all
+    tune_for  what tuning makes small: "log loss" of held-out labels, or "metric error" of the task's metrics on them
+    tune   whether learning rate, epochs and dropout are tuned when the first labels are told and whenever their number
+           has doubled
     """
 
     surrogate: str
@@ -47,16 +54,18 @@ class Settings:
     training: Training
     draws: int
     label_mode: str
-    cautious: bool | None = None
+    trust: str | None = None
     precision_power: float = 2
     pseudo_weight: float = 1.0
     initial: int | None = None
     tune: bool = False
+    tune_for: str = TUNE_FOR[0]
 
     def __post_init__(self) -> None:
         for what, name, known in (
             ("surrogate", self.surrogate, tuple(SURROGATES)),
             ("label_mode", self.label_mode, LABEL_MODES),
+            ("tune_for", self.tune_for, TUNE_FOR),
         ):
             if name not in known:
                 raise MethodError(f"{what} {name!r} does not exist{near(name, known) or ';'} known: {', '.join(known)}")
@@ -101,7 +110,8 @@ _one_at_a_time = Lock()
 
 def round_at(task: Task, history: History, settings: Settings) -> Round:
     """The round at these labels; computed once for asking and estimating, whatever was drawn meanwhile."""
-    key = (settings, task.seed, task.metrics, tuple(history.labels.items()))
+    uniform = drawn_uniformly(history).tobytes() if settings.trust == "stable" else b""
+    key = (settings, task.seed, task.metrics, tuple(history.labels.items()), uniform)
     with _one_at_a_time:
         return task.pool.memo.get("round", key, lambda: _round(task, history, settings))
 
@@ -112,17 +122,7 @@ def _round(task: Task, history: History, settings: Settings) -> Round:
     settings, info = tuned_at(task, history, settings)
     moment = [task.seed, number_of(FIT), len(history.labels)]
     rng, surrogate = np.random.default_rng(moment), settings.make()
-    pseudo = NOTHING
-    if settings.cautious is not None:
-        pseudo = augment(
-            pool,
-            known,
-            surrogate,
-            cautious=settings.cautious,
-            power=settings.precision_power,
-            draws=settings.draws,
-            rng=rng,
-        )
+    pseudo = pseudo_labels(task, history, settings, surrogate, rng)
     features = Features.of(pool)
     rows = np.concatenate([history.labelled, pseudo.rows])
     y = np.concatenate([history.codes, pool.predictions[pseudo.rows]])
@@ -135,6 +135,19 @@ def _round(task: Task, history: History, settings: Settings) -> Round:
     return Round(belief, pseudo, info | {"draws": draws.count, "training": training})
 
 
+def pseudo_labels(
+    task: Task, history: History, settings: Settings, surrogate: Surrogate, rng: np.random.Generator
+) -> Augmentation:
+    """The pseudo-labelled set S of these labels (A.3)."""
+    power = settings.precision_power
+    if settings.trust is None:
+        return NOTHING
+    if settings.trust == "stable":
+        return augment_stably(task.pool, history.known, drawn_uniformly(history), surrogate, power=power, rng=rng)
+    cautious = settings.trust == "cautious"
+    return augment(task.pool, history.known, surrogate, cautious=cautious, power=power, draws=settings.draws, rng=rng)
+
+
 def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings, dict[str, Any]]:
     """The settings as tuned on the first labels of the log, at the last time their number had doubled (A.4)."""
     first = initial_labels(settings.initial, len(task.pool), len(task.pool.classes))
@@ -142,16 +155,37 @@ def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings
         return settings, {}
     count = first * 2 ** int(np.log2(len(history.labels) / first))
     rows, codes = history.labelled[:count], history.codes[:count]
-    key = (settings, task.seed, rows.tobytes(), codes.tobytes())
+    by_metrics = settings.tune_for == "metric error"
+    key = (settings.training, settings.draws, task.seed, rows.tobytes(), codes.tobytes(), by_metrics and task.metrics)
 
     def tune() -> Tuned:
         rng, n_classes = stream(task.seed, TUNE, count), len(task.pool.classes)
         x = Features.of(task.pool).subset(rows)
-        return tuned(x, codes, n_classes, settings.training, settings.draws, rng)
+        objective = partial(metric_error, task, rows, codes) if by_metrics else None
+        return tuned(x, codes, n_classes, settings.training, settings.draws, rng, objective)
 
     found = task.pool.memo.get("tuned networks", key, tune, keep=TUNINGS_KEPT)
     chosen = replace(settings, dropout=found.dropout, training=found.training)
     return chosen, {"tuned": found.info() | {"labels": count}}
+
+
+def metric_error(task: Task, rows: Ints, codes: Ints, probs: Array, tested: Ints) -> float:
+    """How far the task's metrics of held-out labels are off when the labels are filled in by (A2): mean over metrics.
+
+    rows, codes  the labelled points;  probs  (M, n, C) of those at the positions `tested`. Metrics that these points
+    leave undefined do not count.
+    """
+    at, truth, n_classes = rows[tested], codes[tested], len(task.pool.classes)
+    filled, distances = hard_labels(probs), []
+    for metric in task.metrics:
+        members = metric.members(task.pool)
+        inside = np.ones(len(at), np.bool_) if members is None else members[at]
+        predicted = task.pool.predictions[at]
+        exact = metric.of_table(table_of(predicted[inside], truth[inside], n_classes)[None])[0]
+        believed, _ = mean_over_draws(metric, tables_of_labels(filled, predicted, n_classes, inside))
+        distances.append(abs(believed - exact))
+    defined = [distance for distance in distances if isfinite(distance)]
+    return float(np.mean(defined)) if defined else 0.0
 
 
 # ---------------------------------------------------------------- the first labels

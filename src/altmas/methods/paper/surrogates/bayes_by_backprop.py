@@ -47,11 +47,11 @@ class BayesByBackprop:
         run, start = _program()
         state, loss = start((mean, rho)), np.float32(0)
         key = np.uint32(rng.integers(2**32))
-        batches = -(-n // self.training.batch)
+        batches, total = -(-n // self.training.batch), np.float32(self.training.steps(n))
         prior = self.prior.wide, self.prior.log_wide_sd, self.prior.log_narrow_sd
         rates = tuple(map(np.float32, (self.training.learning_rate, *prior)))
         for segment in segments(x, np.asarray(y, np.int32), weights, self.training, rng):
-            (mean, rho), state, loss = run(((mean, rho), state, loss), segment, (key, np.int32(batches)), rates)
+            (mean, rho), state, loss = run(((mean, rho), state, loss), segment, (key, np.int32(batches), total), rates)
         spread = Weights(*(np.logaddexp(0, np.asarray(part)).astype(np.float32) for part in rho))
         trained = Trained(Weights(*map(np.asarray, mean)), float(loss), self.training.steps(n))
         return BayesianNetwork(trained, spread)
@@ -130,7 +130,7 @@ def _program() -> tuple[Any, Any]:
         return (factor * penalty + entropy) / each.sum(), entropy / each.sum()
 
     def run(carry: Any, segment: Any, clock: Any, rates: Any) -> Any:
-        (seed, batches), (learning_rate, *prior) = clock, rates
+        (seed, batches, total), (learning_rate, *prior) = clock, rates
         update = optax.adam(learning_rate).update
 
         def step(i: Any, carry: Any) -> Any:
@@ -141,6 +141,7 @@ def _program() -> tuple[Any, Any]:
             batch = segment.x[i], segment.targets[i], segment.weights[i]
             (_, value), gradient = jax.value_and_grad(loss, has_aux=True)(parameters, *batch, key, factor, prior)
             change, state = update(gradient, state, parameters)
+            change = jax.tree.map(lambda part: part * (1 - number / total), change)
             recent += (value - recent) * jnp.where(number == 0, 1.0, 0.05)
             return optax.apply_updates(parameters, change), state, recent
 

@@ -18,16 +18,17 @@ SEGMENT = 2**22
 class Training:
     """How a network is trained: Adam with L2 on minibatches, from fresh random weights.
 
-    max_steps  an upper limit on epochs * ceil(n / batch)
-    enough     training ends before that once the loss, averaged over the last twenty steps or so, is below this:
-               what is left to learn then is by heart
+    learning_rate  at the first step; it falls to 0 in a straight line
+    max_steps      an upper limit on epochs * ceil(n / batch)
+    enough         training ends before that once the loss, averaged over the last twenty steps or so, is below this:
+                   what is left to learn then is by heart
     """
 
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     epochs: int = 100
     batch: int = 64
     weight_decay: float = 1e-4
-    max_steps: int = 2000
+    max_steps: int = 1000
     enough: float = 0.02
 
     def steps(self, n: int) -> int:
@@ -49,13 +50,19 @@ class Segment(NamedTuple):
 
 
 def segments(
-    x: Rows, targets: Array, weights: Array | None, training: Training, rng: np.random.Generator
+    x: Rows,
+    targets: Array,
+    weights: Array | None,
+    training: Training,
+    rng: np.random.Generator,
+    columns: int | None = None,
 ) -> Iterator[Segment]:
     """The whole training in order; each example is visited once before any is visited again.
 
-    The order is drawn at once, the rows are gathered when they are needed.
+    The order is drawn at once, the rows are gathered when they are needed, filled up with zeros to `columns`.
     """
-    n, columns = x.shape
+    n, wide = x.shape
+    columns = columns or wide
     each = np.ones(n, np.float32) if weights is None else np.asarray(weights, np.float32)
     steps, batch = training.steps(n), training.batch
     order = visits(n, steps * batch, rng).reshape(steps, batch)
@@ -63,8 +70,9 @@ def segments(
 
     def segment(first: int) -> Segment:
         rows = order[first : first + together]
-        data = np.asarray(x[rows.ravel()], np.float32).reshape(*rows.shape, columns)
-        data, wanted, weight = (_full(part, together) for part in (data, targets[rows], each[rows]))
+        data = np.zeros((together, batch, columns), np.float32)
+        data[: len(rows), :, :wide] = np.asarray(x[rows.ravel()], np.float32).reshape(*rows.shape, wide)
+        wanted, weight = (_full(part, together) for part in (targets[rows], each[rows]))
         return Segment(data, wanted, weight, np.int32(first), np.int32(len(rows)))
 
     return map(segment, range(0, steps, together))

@@ -2,7 +2,9 @@
 
 Training reads its minibatches through fixed-size segments of rows that are gathered on the host, so one compiled
 program serves any number of training examples: nothing compiles again while labels are told, and the training set
-never has to fit into memory twice. Prediction is plain matrix products, for which numpy's BLAS needs no compilation.
+never has to fit into memory twice. Columns and classes are filled up with zeros to the next size class, so the two
+networks of a round share that program as well. Prediction is plain matrix products, for which numpy's BLAS needs no
+compilation.
 """
 
 from functools import cache
@@ -12,13 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.compute import jax as load_jax
-from altmas.methods.paper.surrogates.minibatches import Training, segments
+from altmas.methods.paper.surrogates.minibatches import Segment, Training, segments
 from altmas.pool.features import Rows
 from altmas.types import Array
 
 Floats = NDArray[np.float32]
 
 HIDDEN = 256
+FIRST, SECOND = 0.9, 0.999
+"""How slowly Adam forgets the mean and the square of the gradient."""
+NEVER = -1e9
+"""The logit of a class that only fills up the size class."""
 
 
 class Weights(NamedTuple):
@@ -72,67 +78,107 @@ def train(
 
     x  rows by position: an (n, D) float32 array or Features;  y  (n,) codes 0..n_classes-1
     """
-    run, start = _program()
-    waiting = segments(x, np.asarray(y, np.int32), example_weights, training, rng)
-    weights: Any = initial_weights(x.shape[1], n_classes, rng)
-    carry: Any = weights, start(weights), np.float32(0), np.int32(0)
-    key = np.uint32(rng.integers(2**32))
-    rates = tuple(map(np.float32, (training.learning_rate, training.weight_decay, dropout, training.enough)))
+    run, columns = _program(), padded_columns(x.shape[1])
+    waiting = segments(x, np.asarray(y, np.int32), example_weights, training, rng, columns)
+    weights: Any = _padded(initial_weights(x.shape[1], n_classes, rng), columns)
+    empty = Weights(*map(np.zeros_like, weights))
+    carry: Any = weights, empty, empty, np.float32(0), np.int32(0)
+    bits = np.random.default_rng(rng.integers(2**32))
+    total = training.steps(len(y))
+    rates = tuple(map(np.float32, (training.learning_rate, training.weight_decay, dropout, training.enough, total)))
     for segment in waiting:
-        before, carry = carry, run(carry, segment, key, rates)
-        if before[3] < segment.first:  # the next rows are gathered while these train, but never more than that
+        before, carry = carry, run(carry, segment, random_bits(segment, bits), rates)
+        if before[-1] < segment.first:  # the next rows are gathered while these train, but never more than that
             break
-    weights, _, loss, steps = carry
-    return Trained(Weights(*map(np.asarray, weights)), float(loss), int(steps))
+    weights, _, _, loss, steps = carry
+    return Trained(_cut(Weights(*map(np.asarray, weights)), x.shape[1], n_classes), float(loss), int(steps))
+
+
+# ---------------------------------------------------------------- size classes
+
+
+def padded_columns(columns: int) -> int:
+    """The size class of so many columns: at most about a sixteenth more than there are (and 16 at least)."""
+    grain = 1 << max(4, columns.bit_length() - 5)
+    return -(-columns // grain) * grain
+
+
+def padded_classes(n_classes: int) -> int:
+    """The size class of so many classes: a power of two, 16 at least."""
+    return max(16, 1 << (n_classes - 1).bit_length())
+
+
+def _padded(weights: Weights, columns: int) -> Weights:
+    """The same network with columns that are always 0 and classes that never happen: neither learns anything."""
+    more, others = columns - len(weights.w1), padded_classes(len(weights.b3)) - len(weights.b3)
+    return weights._replace(
+        w1=np.pad(weights.w1, ((0, more), (0, 0))),
+        w3=np.pad(weights.w3, ((0, 0), (0, others))),
+        b3=np.pad(weights.b3, (0, others), constant_values=NEVER),
+    )
+
+
+def _cut(weights: Weights, columns: int, n_classes: int) -> Weights:
+    """The network without what `_padded` added."""
+    w1, w3, b3 = weights.w1[:columns], weights.w3[:, :n_classes], weights.b3[:n_classes]
+    return weights._replace(w1=w1, w3=np.ascontiguousarray(w3), b3=b3)
+
+
+# ---------------------------------------------------------------- the compiled program
+
+
+def random_bits(segment: Segment, rng: np.random.Generator) -> Array:
+    """(S, 2, batch, 256) sixteen random bits for each unit of each hidden layer at each step of the segment."""
+    shape = (*segment.targets.shape[:1], 2, segment.targets.shape[1], HIDDEN)
+    bits = np.zeros(shape, np.uint16)
+    used = bits[: segment.steps]
+    used[:] = np.frombuffer(rng.bytes(used.nbytes), np.uint16).reshape(used.shape)
+    return bits
 
 
 @cache
-def _program() -> tuple[Any, Any]:
-    """(run, start): `run` trains for the steps of one segment, `start` is the state of a fresh optimiser."""
+def _program() -> Any:
+    """Trains for the steps of one segment: Adam with L2, its rate falling to 0 in a straight line."""
     jax = load_jax()
-    import optax
-
     jnp = jax.numpy
 
-    def optimiser(learning_rate: Any, weight_decay: Any) -> Any:
-        return optax.chain(optax.add_decayed_weights(weight_decay), optax.adam(learning_rate))
-
-    def dropped(h: Any, key: Any, dropout: Any) -> Any:
-        """Inverted dropout; sixteen random bits for each unit are enough and half the work of a float."""
-        keep = jax.random.bits(key, h.shape, jnp.uint16) < jnp.round((1 - dropout) * 65_536).astype(jnp.uint32)
-        return jnp.where(keep, h / (1 - dropout), 0.0)
-
-    def loss(weights: Weights, x: Any, y: Any, each: Any, key: Any, dropout: Any) -> Any:
-        first, second = jax.random.split(key)
-        h = dropped(jax.nn.relu(x @ weights.w1 + weights.b1), first, dropout)
-        h = dropped(jax.nn.relu(h @ weights.w2 + weights.b2), second, dropout)
-        entropy = optax.softmax_cross_entropy_with_integer_labels(h @ weights.w3 + weights.b3, y)
+    def loss(weights: Weights, x: Any, y: Any, each: Any, masks: Any) -> Any:
+        h = jax.nn.relu(x @ weights.w1 + weights.b1) * masks[0]
+        h = jax.nn.relu(h @ weights.w2 + weights.b2) * masks[1]
+        logits = h @ weights.w3 + weights.b3
+        entropy = jax.nn.logsumexp(logits, axis=1) - jnp.take_along_axis(logits, y[:, None], 1)[:, 0]
         return (each * entropy).sum() / each.sum()
 
-    def run(carry: Any, segment: Any, seed: Any, rates: Any) -> Any:
-        learning_rate, weight_decay, dropout, enough = rates
-        update = optimiser(learning_rate, weight_decay).update
+    def run(carry: Any, segment: Any, bits: Any, rates: Any) -> Any:
+        learning_rate, weight_decay, dropout, enough, total = rates
+        kept = jnp.round((1 - dropout) * 65_536).astype(jnp.uint32)
 
         def goes_on(carry: Any) -> Any:
-            _, _, recent, done = carry
+            *_, recent, done = carry
             return (done < segment.first + segment.steps) & ((recent >= enough) | (done == 0))
 
         def step(carry: Any) -> Any:
-            weights, state, recent, done = carry
-            i, key = done - segment.first, jax.random.fold_in(jax.random.key(seed), done)
+            weights, first, second, recent, done = carry
+            i, t = done - segment.first, (done + 1).astype(jnp.float32)
+            masks = jnp.where(bits[i] < kept, 1 / (1 - dropout), 0.0)
             batch = segment.x[i], segment.targets[i], segment.weights[i]
-            value, gradient = jax.value_and_grad(loss)(weights, *batch, key, dropout)
-            change, state = update(gradient, state, weights)
+            value, gradient = jax.value_and_grad(loss)(weights, *batch, masks)
+            rate = learning_rate * (1 - done / total) / (1 - FIRST**t)
+            scale = 1 / (1 - SECOND**t)
+
+            def moved(w: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+                g = g + weight_decay * w
+                m, v = FIRST * m + (1 - FIRST) * g, SECOND * v + (1 - SECOND) * g * g
+                return w - rate * m / (jnp.sqrt(v * scale) + 1e-8), m, v
+
+            parts = (moved(*one) for one in zip(weights, gradient, first, second, strict=True))
+            weights, first, second = (Weights(*each) for each in zip(*parts, strict=True))
             recent += (value - recent) * jnp.where(done == 0, 1.0, 0.05)
-            return optax.apply_updates(weights, change), state, recent, done + 1
+            return weights, first, second, recent, done + 1
 
         return jax.lax.while_loop(goes_on, step, carry)
 
-    def start(weights: Weights) -> Any:
-        shapes = jax.eval_shape(optimiser(0.0, 0.0).init, weights)
-        return jax.tree.map(lambda shape: np.zeros(shape.shape, shape.dtype), shapes)
-
-    return jax.jit(run), start
+    return jax.jit(run)
 
 
 def first_layer(weights: Weights, x: Floats) -> Floats:

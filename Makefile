@@ -13,17 +13,20 @@ export PYTHONDONTWRITEBYTECODE :=
 test slow minimum: export OMP_NUM_THREADS := 1
 test slow minimum: export OPENBLAS_NUM_THREADS := 1
 
+# A file of tests belongs to one process, so that what a module makes once is made once; the longest come first.
+SHARED := -n auto --dist loadfile --no-loadscope-reorder
+
 .PHONY: demo test slow mutants minimum coverage lint types check site engines wheel clean
 
 demo: $(MARK)
 	$(BIN)/altmas demo
 
 test: $(MARK)-dev
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest $(SHARED)
 
 # The long statistical tests, which `make test` leaves out.
 slow: $(MARK)-dev
-	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
+	$(BIN)/python -m pytest $(SHARED) -m slow
 
 # Small faults planted in the code that estimates, draws, stores, stops and lets in: the tests must notice 90 % of them.
 mutants: $(MARK)-dev
@@ -35,7 +38,7 @@ minimum:
 	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
 	$(OLDEST)/bin/python .ci/minimum.py > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt --editable '.[paper]' --group dev
-	$(OLDEST)/bin/python -m pytest -n auto --dist loadfile
+	$(OLDEST)/bin/python -m pytest $(SHARED)
 
 coverage: $(MARK)-dev
 	$(BIN)/python -m pytest --cov=altmas --cov-report=term:skip-covered --cov-fail-under=95

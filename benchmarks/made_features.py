@@ -3,6 +3,8 @@
 python -m benchmarks.made_features run --runs 20     # resumable; goes on where it stopped
 python -m benchmarks.made_features table             # benchmarks/results/made_features.csv, docs/features.md
 
+Embeddings need the extra altmas[embeddings]; without it they are left out.
+
 Hard labels, accuracy alone. The label value is the variance of a random sample of as many labels (known exactly, drawn
 without replacement) over the mean squared error of `assured`.
 """
@@ -15,14 +17,18 @@ import gzip
 import io
 import math
 import time
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from altmas.extras import missing
 from altmas.history import History
 from altmas.methods import Assured
 from altmas.metrics import metric_set
 from altmas.pool import Pool
+from altmas.pool.embeddings import embedded
 from altmas.pool.made_features import text_features
 from altmas.simulate import label_until
 from altmas.task import Task
@@ -31,7 +37,7 @@ from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 POOLS: Final = ("banking77", "20news")
-FEATURES: Final = ("none", "made from texts", "given")
+FEATURES: Final = ("none", "made from texts", "embedding", "given")
 BUDGETS: Final = (200, 400)
 BATCH: Final = 20
 FILE: Final = RUNS / "made_features.jsonl"
@@ -48,9 +54,26 @@ def texts_of(name: str) -> list[str]:
 
 def pool_with(named: NamedPool, features: str) -> Pool:
     """The pool with hard labels and these features."""
-    given = named.features if features == "given" else None
-    matrix = text_features(texts_of(named.name)) if features == "made from texts" else given
-    return Pool(matrix, named.predictions, classes=named.classes)
+    makers: dict[str, Callable[[], Any]] = {
+        "none": lambda: None,
+        "made from texts": lambda: text_features(texts_of(named.name)),
+        "embedding": lambda: embedding_of(named.name),
+        "given": lambda: named.features,
+    }
+    return Pool(makers[features](), named.predictions, classes=named.classes)
+
+
+def embedding_of(name: str) -> NDArray[np.float32]:
+    """The embeddings of a pool's texts, made once."""
+    kept = RUNS / f"made_features-{name}.npy"
+    if not kept.exists():
+        np.save(kept, embedded(texts_of(name), name))
+    return np.asarray(np.load(kept))
+
+
+def can_be_made(name: str, features: str) -> bool:
+    """Whether this machine can make the features."""
+    return features != "embedding" or not missing("embeddings") or (RUNS / f"made_features-{name}.npy").exists()
 
 
 def one_run(named: NamedPool, pool: Pool, seed: int) -> list[Row]:
@@ -71,7 +94,7 @@ def run(runs: int) -> None:
     store = Runs(FILE, "pool", "features", "seed")
     for name in POOLS:
         named = load(name)
-        pools = {features: pool_with(named, features) for features in FEATURES}
+        pools = {features: pool_with(named, features) for features in FEATURES if can_be_made(name, features)}
         for seed in range(runs):
             for features, pool in pools.items():
                 if (name, features, seed) not in store.done():

@@ -75,7 +75,8 @@ def table(group: str, found: Figures) -> str:
     for name, what in GROUPS[group].items():
         traits = method_named(name).traits
         wanted = ", ".join([*traits.requires, *([f"`altmas[{traits.extra}]`"] if traits.extra else [])]) or "–"
-        given, biased = ("yes" if yes else "no" for yes in (traits.interval != "none", traits.biased))
+        given = {"none": "no", "credible": "a belief"}.get(traits.interval, "yes")
+        biased = "yes" if traits.biased else "no"
         coverage, value = found.get(name, (None, math.nan))
         cover = "–" if coverage is None else f"{coverage:.3f}" if coverage >= 0.9 else f"**{coverage:.3f}**"
         lines.append([f"`{name}`", wanted, given, biased, cover, f"{value:.2g}", what])

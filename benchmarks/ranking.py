@@ -55,6 +55,10 @@ LABELS: Final = (25, 50, 100, 200)
 STOPS: Final = (20, 25, 40, 50, 80, 100, 160, 200)
 """Where a stage of `assured` may begin, or a choice is looked at."""
 NEAR: Final = 0.01
+FIRST: Final = 1000
+"""The first seed: rules for choosing were compared on others."""
+COUNTED: Final = 20
+"""Runs of `assured` in which models that are shown to be worse are counted, which takes every interval."""
 TABLE: Final = RESULTS / "ranking.csv"
 BELIEF: Final = RESULTS / "ranking_belief.csv"
 FIGURE: Final = RESULTS / "ranking.png"
@@ -167,10 +171,8 @@ def constant_belief(task: Task, labelled: Any, codes: Any, weights: Any, folds: 
     return Belief(task.pool.anchor, np.full(n, right), rivals, task.pool.anchor, {"constant": 1.0})
 
 
-def contests(
-    models: Models, pool: Pool, method: Assured, seed: int, tiers: tuple[int, ...]
-) -> Iterator[dict[str, Any]]:
-    """What the ranking says after each number of labels; who is shown to be worse only at those in `tiers`."""
+def contests(models: Models, pool: Pool, method: Assured, seed: int, *, tiers: bool) -> Iterator[dict[str, Any]]:
+    """What the ranking says after each number of labels; how many are shown to be worse after the last if `tiers`."""
     metrics = metric_set(["accuracy"], pool)
     task, history = Task(pool, metrics, seed=seed, rank=metrics), History(len(pool))
     accuracy = models.accuracy
@@ -179,21 +181,15 @@ def contests(
         labels = dict(history.labels) | {int(row): int(models.truth[row]) for row in batch.indices}
         batch = replace(batch, labels_before=len(history.labels))
         history = History(len(pool), (*history.batches, batch), labels)
-        if stop in LABELS and stop not in tiers:
-            contest = method.contest(task, history, metrics)
-            assert contest is not None
-            excluded = best_excluded(contest, accuracy, task) if method.belief is not None else False
-            regret = float(accuracy.max() - accuracy[contest.best])
-            yield {"labels": stop, "regret": regret, "excluded_best": excluded}
-        elif stop in LABELS:
-            found = rank(method, task, history, metrics, "accuracy")
-            worse = [int(name[1:]) for name in found.tier(WORSE)]
-            yield {
-                "labels": stop,
-                "regret": float(accuracy.max() - accuracy[int(found.best[1:])]),
-                "excluded": len(worse),
-                "excluded_best": bool(any(accuracy[k] == accuracy.max() for k in worse)),
-            }
+        if stop not in LABELS:
+            continue
+        contest = method.contest(task, history, metrics)
+        assert contest is not None
+        regret = float(accuracy.max() - accuracy[contest.best])
+        look = {"labels": stop, "regret": regret, "excluded_best": best_excluded(contest, accuracy, task)}
+        if tiers and stop == LABELS[-1]:
+            look["excluded"] = len(rank(method, task, history, metrics, "accuracy").tier(WORSE))
+        yield look
 
 
 def best_excluded(contest: Contest, accuracy: NDArray[np.float64], task: Task) -> bool:
@@ -210,7 +206,7 @@ def choices(models: Models, pool: Pool, way: str, seed: int) -> Iterator[dict[st
     if way in ("assured", "tiers"):
         own = way == "assured"
         method = Assured(belief=None if own else constant_belief)
-        yield from contests(models, pool, method, seed, LABELS[-1:] if own else ())
+        yield from contests(models, pool, method, seed, tiers=own and seed < FIRST + COUNTED)
         return
     rng = np.random.default_rng([seed, 20_261_117])
     order = ORDERS[way](models, rng)
@@ -228,7 +224,7 @@ def run(way: str, runs: int, pools: tuple[str, ...]) -> None:
     store = Runs(RUNS / f"ranking_{way}.jsonl", "pool", "seed")
     done = store.done()
     made = {name: load(name).pool() for name in pools} if way in ("assured", "tiers") else {}
-    for seed in range(runs):
+    for seed in range(FIRST, FIRST + runs):
         for name in pools:
             if (name, seed) not in done:
                 started, models = time.process_time(), load(name)
@@ -256,12 +252,17 @@ def summary() -> list[dict[str, Any]]:
                         "runs": len(own),
                         "regret": round(float(regret.mean()), 5),
                         "within_1_point": round(float((regret <= NEAR + 1e-12).mean()), 3),
-                        "excluded": round(float(np.mean([look.get("excluded", np.nan) for look in looks])), 2),
+                        "excluded": mean_of([look["excluded"] for look in looks if "excluded" in look]),
                         "best_ever_excluded": round(float(np.mean(ever)), 4),
                         "seconds": round(float(np.mean([one["seconds"] for one in own])), 2),
                     }
                 )
     return rows
+
+
+def mean_of(numbers: list[float]) -> float:
+    """Their mean, rounded; nan of none."""
+    return round(float(np.mean(numbers)), 2) if numbers else float("nan")
 
 
 def with_earlier(rows: list[dict[str, Any]], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:

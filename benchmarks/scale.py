@@ -22,13 +22,17 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402  (thread caps come first)
+import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
 from altmas.pool import Pool  # noqa: E402
+from altmas.pool.first_phase import LARGE  # noqa: E402
 from altmas.session import Session  # noqa: E402
 from altmas.session.answers import Answer  # noqa: E402
 from altmas.types import Array  # noqa: E402
@@ -39,22 +43,22 @@ CELLS = (
     (10_000, 64, 10, False),
     (100_000, 64, 10, False),
     (1_000_000, 64, 10, False),
-    (1_000_000, 64, 100, False),
     (10_000_000, 64, 10, False),
-    (100_000, 64, 2, False),
-    (100_000, 64, 100, False),
-    (100_000, 16, 10, False),
-    (100_000, 512, 10, False),
-    (100_000, 64, 10, True),
-    (1_000_000, 16, 10, False),
+    (1_000_000, 64, 100, False),
     (1_000_000, 64, 2, False),
     (1_000_000, 64, 10, True),
+    (100_000, 16, 10, False),
+    (100_000, 512, 10, False),
+    (1_000_000, 16, 10, False),
+    (100_000, 64, 2, False),
+    (100_000, 64, 100, False),
+    (100_000, 64, 10, True),
     (10_000, 512, 100, True),
     (1_000_000, 512, 10, False),
 )
 """Points, columns, classes, with scores; the important ones first."""
 LABELS, BATCH = 100, 10
-LONG, LONG_POINTS = 20_000, 100_000
+LONG, LONG_POINTS, LONG_BATCH = 20_000, 100_000, 200
 CELL_RUNS = Runs(RUNS / "scale.jsonl", "points", "columns", "classes", "scores")
 TABLE, PAGE, FIGURE = RESULTS / "scale.csv", DOCS / "scale.md", RESULTS / "scale.png"
 DATA = Path(tempfile.gettempdir()) / "altmas-scale"
@@ -82,16 +86,20 @@ def made_up(n: int, columns: int, classes: int) -> Path:
             features[part], scores[part] = x, powers / powers.sum(1, keepdims=True)
             predictions[part] = powers.argmax(1)
         np.save(folder / "predictions.npy", predictions)
+        pq.write_table(pa.table({"prediction": predictions}), folder / "pool.parquet")
         np.save(folder / "truth.npy", truth)
     return folder
 
 
 def pool_in(folder: Path, scores: bool) -> Pool:
-    """The pool in a folder, features and scores memory-mapped."""
-    given = np.load(folder / "scores.npy", mmap_mode="r") if scores else None
-    classes = range(np.load(folder / "scores.npy", mmap_mode="r").shape[1])
-    features = np.load(folder / "features.npy", mmap_mode="r")
-    return Pool(features, np.load(folder / "predictions.npy"), scores=given, classes=list(classes))
+    """The pool in a folder, features and scores memory-mapped; a random sample of what is larger than `LARGE`."""
+    given = np.load(folder / "scores.npy", mmap_mode="r")
+    classes, features = list(range(given.shape[1])), np.load(folder / "features.npy", mmap_mode="r")
+    if len(features) > LARGE:
+        files: dict[str, Any] = {"features": folder / "features.npy"}
+        files |= {"scores": folder / "scores.npy"} if scores else {}
+        return Pool.from_table(folder / "pool.parquet", prediction="prediction", classes=classes, **files)
+    return Pool(features, np.load(folder / "predictions.npy"), scores=given if scores else None, classes=classes)
 
 
 # ---------------------------------------------------------------- one cell
@@ -116,6 +124,7 @@ def new_session(folder: Path, path: Path, scores: bool) -> Row:
     lap, truth = Laps(), np.load(folder / "truth.npy", mmap_mode="r")
     pool = pool_in(folder, scores)
     lap("pool")
+    lap.found["sampled"] = len(pool)
     session = Session.create(path, pool)
     lap("create")
     session.ask(BATCH)
@@ -142,7 +151,7 @@ def next_call(folder: Path, path: Path, scores: bool) -> Row:
 
 def _label(session: Session, truth: Array, labels: int, batch: int) -> None:
     while len(session.history.labels) < labels:
-        session.answer(Answer(query.id, int(truth[query.index])) for query in session.ask(batch))
+        session.answer(Answer(query.id, int(truth[int(query.id)])) for query in session.ask(batch))
 
 
 def measure(n: int, columns: int, classes: int, scores: bool) -> Row:
@@ -176,7 +185,7 @@ def long_session(labels: int, points: int) -> Row:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "long.altmas"
         session = Session.create(path, pool)
-        _label(session, truth, labels, BATCH)
+        _label(session, truth, labels, LONG_BATCH)
         session.estimate()
         session.close()
         lap = Laps()
@@ -208,15 +217,31 @@ def _plain(row: Row) -> bool:
     return int(row["columns"]) == 64 and int(row["classes"]) == 10 and str(row["scores"]) == "False"
 
 
+def _cell(row: Row) -> tuple[bool, int, int, int]:
+    """What a row is about, in the order of the table."""
+    return str(row["scores"]) == "True", int(row["columns"]), int(row["classes"]), int(row["points"])
+
+
 def cells_table(rows: Sequence[Row]) -> str:
     """The cells as Markdown."""
-    head = ["points", "columns", "classes", "scores", "first ask s", "peak GB", "estimate s", "next status s"]
+    head = [
+        "rows",
+        "in the pool",
+        "columns",
+        "classes",
+        "scores",
+        "first ask s",
+        "peak GB",
+        "estimate s",
+        "next status s",
+    ]
     head += ["next estimate s", "session MB", "description MB"]
     return markdown(
         head,
         [
             [
                 f"{int(row['points']):,}",
+                f"{int(row['sampled']):,}",
                 row["columns"],
                 row["classes"],
                 "yes" if str(row["scores"]) == "True" else "no",
@@ -232,9 +257,12 @@ def cells_table(rows: Sequence[Row]) -> str:
 
 
 def write_tables() -> None:
-    """benchmarks/results/scale.csv, the figure and the table of the page."""
-    rows = sorted(CELL_RUNS.read(), key=lambda row: (row["scores"], row["columns"], row["classes"], row["points"]))
-    write_csv(TABLE, rows)
+    """benchmarks/results/scale.csv, the figure and the table of the page; cells not run here stay as they are."""
+    cells = {_cell(row): {"sampled": row["points"], **row} for row in read_csv(TABLE)}
+    cells |= {_cell(row): row for row in CELL_RUNS.read()}
+    rows = [cells[key] for key in sorted(cells)]
+    names = list(dict.fromkeys(["points", "columns", "classes", "scores", "sampled", *rows[0]]))
+    write_csv(TABLE, [{name: row[name] for name in names} for row in rows])
     figure(rows)
     rewrite_page(PAGE, {"cells": cells_table(read_csv(TABLE))})
 

@@ -1,9 +1,15 @@
 """Metrics of scores and gaps between groups: coverage, width and label value of `assured` against random sampling.
 
 python -m benchmarks.scores run --runs 40          # resumable; goes on where it stopped
-python -m benchmarks.scores table                  # benchmarks/results/scores.csv, docs/scores.md and its figure
+python -m benchmarks.scores run --runs 300 --method tradition --pool employment-ma    # random sampling alone is quick
+python -m benchmarks.scores design --runs 2        # label values by the variance of the design
+python -m benchmarks.scores table                  # benchmarks/results/scores*.csv, docs/scores.md and its figure
 
 Every metric is asked alone, so that the draws follow it. Random sampling is `tradition`, with as many labels.
+Mean squared errors of a few runs are known to a factor of two. With the truth of a pool known, the variance of a
+metric to first order given the design of a run is exact, and a run or two tell:
+    V = sum_s c_s^2 sum_i (1 - p_si) / p_si (e_si - mean e_s)^2,    e_i = D_i(y_i) - E_f D_i,  D at the truth
+beside that of a random sample,  N^2 (1/n - 1/N) sum_i (D_i(y_i) - mean)^2 / (N - 1).
 """
 
 from __future__ import annotations
@@ -20,12 +26,15 @@ import numpy as np
 
 from altmas.history import History
 from altmas.methods import Assured, Method, Tradition
-from altmas.metrics import metric_set, truth_values
+from altmas.methods.assured.estimator import Difference
+from altmas.methods.assured.stages import stages_of
+from altmas.metrics import LabelWeights, metric_set, truth_values
 from altmas.pool import Pool
 from altmas.simulate import label_until, label_value
 from altmas.task import Task
+from altmas.types import Array
 from benchmarks.data import NamedPool, data_folder, load, named_pool, read_npz
-from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv
+from benchmarks.store import RESULTS, RUNS, Row, Runs, read_numbers, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 BUDGETS: Final = (100, 200, 400)
@@ -34,6 +43,10 @@ SCORES: Final = ("roc_auc", "average_precision", "log_loss", "brier")
 GAP: Final = "recall[>50K]@female=1 - recall[>50K]@female=0"
 METHODS: Final[dict[str, Method]] = {"assured": Assured(), "tradition": Tradition()}
 FILE: Final = RUNS / "scores.jsonl"
+DESIGNS: Final = RUNS / "scores_design.jsonl"
+TABLE: Final = RESULTS / "scores.csv"
+DESIGN_TABLE: Final = RESULTS / "scores_design.csv"
+DESIGN_COLUMNS: Final = ("label_value", "least", "by_belief", "by_draws")
 
 
 def civil_comments(model: str) -> Callable[[], NamedPool]:
@@ -93,11 +106,13 @@ def loaded(name: str) -> tuple[NamedPool, Pool]:
     return named, named.pool()
 
 
-def runs_of(pool_name: str, repeats: int, metrics: tuple[str, ...]) -> Iterator[Row]:
+def runs_of(
+    pool_name: str, repeats: int, metrics: tuple[str, ...], methods: tuple[str, ...] = tuple(METHODS)
+) -> Iterator[Row]:
     """The runs of a pool that are not done yet, one after another."""
     done = Runs(FILE, "pool", "metric", "method", "seed").done()
     wanted = [
-        (metric, method, seed) for seed in range(repeats) for metric in metrics for method in METHODS
+        (metric, method, seed) for seed in range(repeats) for metric in metrics for method in methods
         if (pool_name, metric, method, seed) not in done
     ]  # fmt: skip
     if not wanted:
@@ -122,13 +137,82 @@ def runs_of(pool_name: str, repeats: int, metrics: tuple[str, ...]) -> Iterator[
         }
 
 
-def run(repeats: int, pools: list[str], metrics: list[str]) -> None:
+def run(repeats: int, pools: list[str], metrics: list[str], methods: list[str]) -> None:
     """Run what is missing; seed by seed, so that an interrupted benchmark has as many runs everywhere."""
     store = Runs(FILE, "pool", "metric", "method", "seed")
     for upto in range(1, repeats + 1):
         for name in pools or POOLS:
-            for row in runs_of(name, upto, tuple(metrics) or metrics_of(name)):
+            for row in runs_of(name, upto, tuple(metrics) or metrics_of(name), tuple(methods or METHODS)):
                 store.add(row)
+
+
+# ---------------------------------------------------------------- by the variance of the design
+
+
+def variances(task: Task, history: History, truth: Array) -> dict[str, float]:
+    """Variances to first order of the metric of a task: of a random sample, of the design, of uniform draws with its
+    belief.
+    """
+    pool, metric, method = task.pool, task.metrics[0], Assured()
+    points, whole = np.arange(len(pool)), np.ones(len(pool), np.bool_)
+    items = metric.at(pool, LabelWeights.of_truth(truth, len(pool.classes), whole))[1]
+    told = items.at(points, truth)
+    samples = method._samples(task, history, stages_of(history))
+    shares = Difference(samples, pool, history.known, whole, np.zeros(0, np.int64)).shares
+    found = {"random": of_random_sample(told + items.constant(), len(history.labels)), "design": 0.0, "uniform": 0.0}
+    for share, sample in zip(shares, samples, strict=True):
+        inside = sample.stage.population
+        chance = np.maximum(sample.stage.chances[inside], 1e-9)
+        residual = (told - items.mean(points, sample.belief))[inside]
+        centre = ((1 - chance) * residual).sum() / (1 - chance).sum()
+        found["design"] += share**2 * float(((1 - chance) / chance * (residual - centre) ** 2).sum())
+        found["uniform"] += share**2 * of_random_sample(residual, len(sample.rows))
+    return found
+
+
+def of_random_sample(values: Array, n: int) -> float:
+    """Variance of the estimated sum of the values from n of them at random."""
+    size = len(values)
+    return float(size**2 * (1 / n - 1 / size) * ((values - values.mean()) ** 2).sum() / (size - 1))
+
+
+def design_runs(repeats: int, pools: list[str], metrics: list[str]) -> None:
+    """Run what is missing of the designs, seed by seed."""
+    store = Runs(DESIGNS, "pool", "metric", "seed")
+    done = store.done()
+    for seed in range(repeats):
+        for name in pools or [name for name in POOLS if metrics_of(name) == SCORES]:
+            for metric in metrics or SCORES:
+                if (name, metric, seed) not in done:
+                    named, pool = loaded(name)
+                    task = Task(pool, metric_set(metric, pool), seed=seed)
+                    until = (Assured(), task, History(len(pool)), BUDGETS[-1], BATCH, named.truth.__getitem__)
+                    found = variances(task, label_until(*until), named.truth)
+                    store.add({"pool": name, "metric": metric, "seed": seed, **found})
+
+
+def design_summary() -> list[Row]:
+    """One row for each pool and metric: geometric means over the runs."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for one in Runs(DESIGNS).read():
+        found.setdefault((one["pool"], one["metric"]), []).append(one)
+    return [
+        {"pool": pool, "metric": metric, "labels": BUDGETS[-1], "runs": len(mine)}
+        | {"label_value": _ratio(mine, "random", "design"), "least": min(one["random"] / one["design"] for one in mine)}
+        | {"by_belief": _ratio(mine, "random", "uniform"), "by_draws": _ratio(mine, "uniform", "design")}
+        | {"random_error": math.sqrt(mine[0]["random"])}
+        for (pool, metric), mine in sorted(found.items(), key=lambda one: (list(POOLS).index(one[0][0]), one[0][1]))
+    ]
+
+
+def _ratio(runs: list[Row], above: str, below: str) -> float:
+    return math.exp(float(np.mean([math.log(one[above] / one[below]) for one in runs])))
+
+
+def _design_table(rows: list[Row]) -> str:
+    head = ("pool", "metric", "runs", "label value", "least of the runs", "by the belief", "by the draws")
+    lines = [(row["pool"], row["metric"], row["runs"], *(f"{row[key]:.2f}" for key in DESIGN_COLUMNS)) for row in rows]
+    return markdown(head, lines)
 
 
 # ---------------------------------------------------------------- table
@@ -154,8 +238,24 @@ def summary() -> list[Row]:
             | {"random_rmse": float(np.sqrt(_squares(random).mean())), "random_coverage": _coverage(random)}
             | {"random_width": _width(random)}
             | dict(zip(("label_value", "label_value_low", "label_value_high"), worth, strict=True))
+            | {"random_runs": len(random)}
         )
     return rows
+
+
+def _random_runs(row: Row) -> Row:
+    """Tables of earlier versions do not have it: as many as of `assured`."""
+    return {"random_runs": row.get("random_runs", row["runs"])}
+
+
+def with_earlier(rows: list[Row], earlier: list[Row]) -> list[Row]:
+    """These rows, and those of the table for cells that have no runs here or had more."""
+    before = {(row["pool"], row["metric"], row["labels"]): row | _random_runs(row) for row in earlier}
+    for row in rows:
+        key = row["pool"], row["metric"], row["labels"]
+        if key not in before or row["runs"] >= before[key]["runs"] or row["random_runs"] > before[key]["random_runs"]:
+            before[key] = row
+    return list(before.values())
 
 
 def _squares(rows: list[Row]) -> np.ndarray:
@@ -179,8 +279,11 @@ def _width(rows: list[Row]) -> float:
 
 def write(rows: list[Row]) -> None:
     """The table, the tables of the page and its figure."""
-    write_csv(RESULTS / "scores.csv", ({key: _rounded(value) for key, value in row.items()} for row in rows))
-    rewrite_page(DOCS / "scores.md", {"scores": _table(rows, SCORES), "gap": _table(rows, (GAP,)), "all": _words(rows)})
+    designs = design_summary() or read_numbers(DESIGN_TABLE)
+    write_csv(DESIGN_TABLE, ({key: _rounded(value) for key, value in row.items()} for row in designs))
+    write_csv(TABLE, ({key: _rounded(value) for key, value in row.items()} for row in rows))
+    tables = {"scores": _table(rows, SCORES), "gap": _table(rows, (GAP,)), "all": _words(rows)}
+    rewrite_page(DOCS / "scores.md", tables | {"design": _design_table(designs)})
     _figure([row for row in rows if row["labels"] == BUDGETS[-1]])
 
 
@@ -189,13 +292,13 @@ def _rounded(value: object) -> object:
 
 
 def _table(rows: list[Row], metrics: tuple[str, ...]) -> str:
-    head = ("pool", "metric (truth)", "labels", "runs", "coverage", "width", "RMSE", "random: coverage, width, RMSE")
+    head = ("pool", "metric (truth)", "labels", "runs, random", "coverage", "width", "RMSE")
     lines = [
         (
             row["pool"],
             f"{row['metric'].replace('|', '')} ({row['truth']:.3f})",
             row["labels"],
-            row["runs"],
+            f"{row['runs']}, {row['random_runs']}",
             f"{row['coverage']:.2f}",
             f"{row['width']:.3f}",
             f"{row['rmse']:.4f}",
@@ -205,7 +308,7 @@ def _table(rows: list[Row], metrics: tuple[str, ...]) -> str:
         for row in sorted(rows, key=lambda row: metrics.index(row["metric"]) if row["metric"] in metrics else -1)
         if row["metric"] in metrics
     ]
-    return markdown((*head, "label value"), lines)
+    return markdown((*head, "random: coverage, width, RMSE", "label value"), lines)
 
 
 def _words(rows: list[Row]) -> str:
@@ -257,14 +360,18 @@ def _figure(rows: list[Row]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("what", choices=["run", "design", "table"])
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--pool", action="append", default=[], choices=list(POOLS))
     parser.add_argument("--metric", action="append", default=[])
+    parser.add_argument("--method", action="append", default=[], choices=list(METHODS))
     given = parser.parse_args()
     if given.what == "run":
-        run(given.runs, given.pool, given.metric)
-    write(summary())
+        run(given.runs, given.pool, given.metric, given.method)
+    elif given.what == "design":
+        design_runs(given.runs, given.pool, given.metric)
+    else:
+        write(with_earlier(summary(), read_numbers(TABLE)))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 import csv
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from typer.testing import CliRunner
 
+import forks
 from altmas.cli import app
 
 CLASSES = ("bird", "cat", "dog")
@@ -30,8 +30,8 @@ def run(*arguments: object) -> Ran:
 
 
 def start(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    command = [sys.executable, "-m", "altmas", *map(str, arguments)]
+    """The command in a process of its own (a fork that has imported altmas already)."""
+    command = [forks.command("altmas"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
 
 

@@ -143,20 +143,20 @@ def labels(session: altmas.Session) -> dict[str, str]:
     return {event["point"]: event["label"] for event in session.events() if event["kind"] == "label"}
 
 
-def test_thirty_items_by_keyboard_and_no_request_leaves_this_machine(browser: Browser) -> None:
+def test_twelve_items_by_keyboard_and_no_request_leaves_this_machine(browser: Browser) -> None:
     session = create(budget=60)
     page = Page(session)
     browser.hosts()
     with threaded(page) as address:
         browser.open(address, "Ana")
         said = {}
-        for number in range(30):
+        for number in range(12):
             said[page.id_of(browser.handle)] = session.pool.classes[number % 3]
             browser.label("123"[number % 3])
         browser.saved()
         assert labels(session) == said
         assert {event["annotator"] for event in session.events() if event["kind"] == "label"} == {"Ana"}
-        browser.until(lambda: browser.text("count") == "30 of 60 labels")
+        browser.until(lambda: browser.text("count") == "12 of 60 labels")
         assert "ready" in browser.text("supply") and "last fit" in browser.text("supply")
         assert browser.text("blind") == "prediction hidden"
         assert browser.hosts() == {"127.0.0.1"}

@@ -12,6 +12,7 @@ import pytest
 import typer.main
 
 import altmas
+import forks
 from altmas import doctor
 from altmas.cli import app, main, show
 from altmas.cli.docs import markdown
@@ -319,7 +320,7 @@ def test_a_file_that_cannot_be_written_is_a_sentence(tmp_path):
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     path, _ = make_session(tmp_path)
-    command = f"{sys.executable} -m altmas ask {path} -n 120 --json | head -1"
+    command = f"{forks.command('altmas')} ask {path} -n 120 --json | head -1"
     ran = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
     assert ran.stdout == "[\n" and ran.stderr == ""
 
@@ -391,7 +392,8 @@ def test_start_loads_nothing_heavy(tmp_path, arguments):
 
 
 def test_the_version_is_printed():
-    assert start("--version").stdout == f"altmas {altmas.__version__}\n"
+    ran = subprocess.run([sys.executable, "-m", "altmas", "--version"], capture_output=True, text=True)
+    assert ran.stdout == f"altmas {altmas.__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -406,7 +408,7 @@ def test_the_version_is_printed():
 def test_a_shell_can_complete(typed, completed):
     words = len(typed.split()) - 1
     env = environment(_ALTMAS_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(words))
-    ran = subprocess.run([sys.executable, "-m", "altmas"], capture_output=True, text=True, env=env)
+    ran = subprocess.run([forks.command("altmas")], capture_output=True, text=True, env=env)
     assert completed in ran.stdout.split()
 
 

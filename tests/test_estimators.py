@@ -11,6 +11,7 @@ from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference, shifted_odds
 from altmas.methods.assured.linearised import Group, linearised, linearised_sum
 from altmas.methods.assured.parts import StageSample
+from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import RowCodes, metric_set, table_of
 from altmas.metrics.formulas import positive
@@ -326,6 +327,10 @@ def test_at_another_value_the_groups_of_a_ratio_count_by_its_own_terms(two):
         assert told.variance == pytest.approx(found**2 * 0.04 + missed**2 * 0.01)
         assert told.unseen_low == pytest.approx(max(found * 0.1, missed * 0.3))
         assert told.unseen_high == pytest.approx(max(found * 0.2, missed * 0.05))
+    prior = RECIPE.prior_df  # what the belief expects counts as much as so many terms, if it is more
+    doubted = replace(one, groups=[Group(0.01, 2.0, 0.05, 0.0, 0, 0), Group(0.0, 0.0, 0.03, 0.0, 0, 0)])
+    assert doubted.variance == pytest.approx((prior * 0.08 + 2 * 0.01) / (prior + 2))
+    assert replace(doubted, spread=0.0).evidence(0.8).curve == 0
     skewed = replace(one, groups=[Group(0.0, 0.0, 0.02, 0.003, 0, 0), Group(0.0, 0.0, 0.01, -0.001, 0, 0)])
     found, missed = 0.5 / 0.2, 0.5 / 0.8
     third, second = found**3 * 0.003 - missed**3 * 0.001, found**2 * 0.02 + missed**2 * 0.01

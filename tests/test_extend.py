@@ -119,3 +119,13 @@ def test_the_report_and_the_command_say_what_was_changed_when(path):
         report = session.report()
         assert [one["labels"] for one in report.content["reproducibility"]["changes"]] == [20]
         assert "at 20 labels: metrics accuracy, recall[cat]; budget 40; targets accuracy = 0.1" in report.to_html()
+
+
+def test_items_without_ids_count_on_and_the_session_opens_again(path):
+    pool = altmas.Pool(None, ["a", "b"] * 20)
+    altmas.Session.create(path, pool, budget=30).close()
+    for wave in ("second", "third"):
+        with altmas.Session.open(path) as session:
+            session.extend(altmas.Pool(None, ["a", "b", "a"], classes=["a", "b"]), wave=wave)
+    with altmas.Session.open(path) as session:
+        assert list(session.pool.ids) == list(range(46)) and session.pool.slices["wave"][-3:].tolist() == ["third"] * 3

@@ -8,7 +8,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from altmas.forecast import Forecast, ImaginedTruth, WidthBand, chance_in_words, forecast, shift_to_mean
+from altmas.forecast import (
+    Forecast,
+    ImaginedTruth,
+    WidthBand,
+    _flattened,
+    _log_odds,
+    chance_in_words,
+    forecast,
+    shift_to_mean,
+)
 from altmas.history import History
 from altmas.methods import Assured, Task, method_named
 from altmas.methods.protocol import Rehearsal
@@ -66,6 +75,21 @@ def test_widths_come_true_as_often_as_claimed(method, scores, accuracy):
 
 
 @pytest.mark.slow
+def test_over_many_truths_goals_are_settled_as_often_as_forecast():
+    """A forecast is right on average over truths that are as likely: on one pool all sessions err alike."""
+    chances, reached = [], []
+    for seed in range(40):
+        pool = world(400, 3, np.random.default_rng(seed + 1000).uniform(0.7, 0.95), seed + 1000, scores=bool(seed % 2))
+        chosen, task, history, truth = labelled("assured", 60, seed, pool=pool, budget=200, stopping=True)
+        target = 0.5 * chosen.estimate(task, history)["accuracy"].half_width
+        ahead = forecast(chosen, task, history, targets={"accuracy": target}, thresholds={})
+        later = label_until(chosen, task, history, 200, 20, truth.__getitem__)
+        chances.append(ahead.chance)
+        reached.append(chosen.estimate(task, later)["accuracy"].half_width <= target)
+    assert abs(np.mean(chances) - np.mean(reached)) < 0.2
+
+
+@pytest.mark.slow
 def test_goals_are_settled_as_often_as_forecast():
     """Mean chance against the share of sessions that reached their target, over targets that differ in hardness."""
     chances, reached = [], []
@@ -77,6 +101,25 @@ def test_goals_are_settled_as_often_as_forecast():
         chances.append(ahead.chance)
         reached.append(chosen.estimate(task, later)["accuracy"].half_width <= target)
     assert abs(np.mean(chances) - np.mean(reached)) < 0.2
+
+
+def test_worlds_differ_less_from_point_to_point_than_is_believed_and_most_with_few_labels():
+    """The slope of the pattern is 1 less the size of a normal number over the root of what labels tell about it."""
+    pool, truth = small_world()
+    believed = belief(pool, np.where(np.arange(400) % 2, 0.95, 0.6), 3)
+    slopes = {}
+    for labels in (20, 200):
+        told = replace(History(400), labels={row: int(truth[row]) for row in range(labels)})
+        worlds = [_flattened(believed, told, np.random.default_rng(world)) for world in range(300)]
+        spread = np.array([np.ptp(odds) for odds in worlds]) / np.ptp(_log_odds(believed.agree))
+        assert (spread >= 0).all() and (spread <= 1 + 1e-9).all()
+        slopes[labels] = spread
+        apart = _log_odds(believed.agree)[:labels] - _log_odds(believed.agree).mean()
+        chance = believed.agree[:labels]
+        information = 1 + (chance * (1 - chance) * apart**2).sum()
+        expected = np.maximum(1 - np.abs(np.random.default_rng(0).normal(size=20_000)) / information**0.5, 0).mean()
+        assert abs(spread.mean() - expected) < 0.05
+    assert slopes[20].mean() < slopes[200].mean() - 0.1
 
 
 def test_the_same_history_has_the_same_forecast():

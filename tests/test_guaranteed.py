@@ -9,7 +9,7 @@ import altmas
 from altmas.claims import Claim, judge
 from altmas.errors import PlanError
 from altmas.guarantee import OPEN, SKIPPED, Stage, decide, interval, linear_tables, table_ratio
-from altmas.guaranteed import _game, guaranteed_decision, offers_guarantee, with_guarantee
+from altmas.guaranteed import _ratio_of, _tables, guaranteed_decision, offers_guarantee, with_guarantee
 from altmas.history import History
 from altmas.methods import Task, Tradition, method_named
 from altmas.methods.assured import Assured
@@ -132,7 +132,7 @@ def test_what_has_no_proof_is_refused_by_name():
     with pytest.raises(PlanError, match="'ppi' has no proof"):
         altmas.Session.create(None, world(n=200, scores=True)[0], method="ppi", guarantee=True)
     metrics = metric_set(["accuracy", "recall[1]", "mcc"], pool)
-    assert [offers_guarantee(method_named("assured"), one, 3) for one in metrics] == [True, True, False]
+    assert [offers_guarantee(method_named("assured"), one, pool) for one in metrics] == [True, True, False]
 
 
 def test_the_game_sees_only_what_was_known_before_each_stage():
@@ -210,9 +210,7 @@ def proof(pool, name, truth, threshold, labels=150, seed=0):
 def test_ratios_of_the_game_equal_the_metrics_on_known_labels(name):
     pool, truth = a_pool(2, n=400, ties=False, seed=2)
     (metric,) = metric_set(name, pool)
-    task, method = Task(pool, (metric,)), method_named("tradition")
-    history = label_until(method, task, History(len(pool)), 400, 100, truth.__getitem__)
-    ratio, _ = _game(method, task, history, metric)
+    ratio = _ratio_of(metric, _tables(metric, len(pool.classes)), pool)
     above, below = ratio.ratio.totals(ratio.outcomes(truth))
     assert above / below == pytest.approx(truth_values(pool, truth, (metric,))[metric.name])
 

@@ -20,6 +20,7 @@ ORDER = (
     "types",
     "streams",
     "guarantee",
+    "guarantee_pair",
     "extras",
     "svg",
     "suggest",

@@ -223,7 +223,7 @@ def test_an_intent_of_77_costs_at_most_four_keys_on_average(page_of: Any) -> Non
         "one.querySelector('span').textContent)"
     )
     spent, wanted = [], []
-    for name, query in TYPICAL:
+    for name, query in TYPICAL[::2]:
         typed = ""
         while name not in (found := browser.js(numbered)) or len(typed) == 1:
             if len(typed) == len(query):  # the word was not the class's: another one, all of it paid for
@@ -289,7 +289,7 @@ def test_key_to_next_item_with_999_classes(page_of: Any) -> None:
     measure = """
         const done = arguments[arguments.length - 1], took = [];
         const next = () => {
-            if (took.length === 30) return done(took.sort((a, b) => a - b));
+            if (took.length === 15) return done(took.sort((a, b) => a - b));
             const before = document.getElementById("item").dataset.handle, begun = performance.now();
             const one = new KeyboardEvent("keydown", { key: "1", code: "Digit1", bubbles: true });
             document.getElementById("search").dispatchEvent(one);
@@ -303,7 +303,7 @@ def test_key_to_next_item_with_999_classes(page_of: Any) -> None:
         setTimeout(next, 400);  // a second key at once would be taken for a double one"""
     browser.driver.set_script_timeout(60)
     took = browser.driver.execute_async_script(measure)
-    assert took[14] < 60, took  # the median, since other tests share the cores; alone the 29th of 30 is below it
+    assert took[7] < 60, took  # the median, since other tests share the cores; alone all but one are below it
 
 
 # ---------------------------------------------------------------- what is shown
@@ -513,6 +513,14 @@ def test_axe_finds_nothing(page_of: Any, chromium: Browser, scheme: str, kind: s
     assert axe_violations(browser.driver) == []
 
 
+@pytest.mark.parametrize("classes", [2, 77, 999])
+def test_axe_finds_nothing_with_any_number_of_classes(page_of: Any, chromium: Browser, classes: int) -> None:
+    browser = page_of(many([f"class_{number}_of_many" for number in range(classes)]))
+    for scheme in ("light", "dark"):
+        chromium.prefer(prefers_color_scheme=scheme)
+        assert axe_violations(browser.driver) == [], scheme
+
+
 def test_axe_would_find_something(chromium: Browser) -> None:
     chromium.driver.get("data:text/html,<title>x</title><img src='x.png'><button></button>")
     found = axe_violations(chromium.driver)
@@ -523,6 +531,7 @@ def test_single_keys_can_be_switched_off_and_the_new_item_is_announced(page_of: 
     session = create(budget=60)
     browser = page_of(session)
     browser.press("?")
+    browser.until(lambda: browser.js("return Boolean(document.getElementById('single'))"))
     browser.driver.find_element(By.ID, "single").click()
     browser.press(Keys.ESCAPE)
     browser.press("1")
@@ -554,14 +563,36 @@ def test_borders_of_controls_have_a_contrast_of_three(page_of: Any, chromium: Br
     assert page_of(create(budget=60)).js(BORDERS) >= 3
 
 
-def test_the_page_weighs_at_most_59_kilobytes(page_of: Any) -> None:
-    browser = page_of(create(budget=60))
-    sizes = browser.js(
-        "return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
-        ".filter((one) => !one.name.includes('/api/')).map((one) => [one.name, one.encodedBodySize])"
-    )
-    assert len(sizes) >= 11
-    assert sum(size for _, size in sizes) <= 59_000, sizes
+WEIGHT = """
+    const fetched = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+    const files = fetched.filter((one) => !one.name.includes('/api/'));
+    return files.map((one) => [one.name.split('/').at(-1).split('?')[0], one.decodedBodySize]);"""
+
+
+def test_the_page_weighs_at_most_59_kilobytes_uncompressed(page_of: Any) -> None:
+    """What is fetched to label texts with few classes, also after a label, a skip and a note."""
+    session = create(budget=60)
+    browser = page_of(session)
+    browser.label("1")
+    browser.press("s")
+    browser.press(Keys.ENTER)
+    browser.press("n")
+    browser.driver.switch_to.active_element.send_keys("odd", Keys.CONTROL, Keys.ENTER)
+    browser.until(lambda: session.status().labels == 1 and session.status().skipped == 1 and session.notes())
+    sizes = dict(browser.js(WEIGHT))
+    assert len(sizes) == 11 and min(sizes.values()) > 0
+    assert sum(sizes.values()) <= 59_000, sizes
+    assert not {"search.js", "picture.js", "past.js", "help.js", "ends.js", "pairs.css"} & set(sizes)
+
+
+@pytest.mark.parametrize("kind", ["image", "many"])
+def test_images_and_many_classes_fetch_what_they_need_and_no_more(page_of: Any, kind: str) -> None:
+    pictures = np.random.default_rng(0).integers(0, 256, (60, 28, 28), np.uint8)
+    browser = page_of(create(pool=pool(items=pictures), budget=30) if kind == "image" else many(INTENTS))
+    own = {"image": {"picture.js", "picture.css"}, "many": {"search.js", "search.css"}}[kind]
+    sizes = dict(browser.js(WEIGHT))
+    assert len(sizes) == 13 and own < set(sizes)
+    assert sum(sizes.values()) <= 68_000, sizes  # 59 kB and what the page of texts does without
 
 
 def test_level_and_window_of_a_scan_can_be_set_by_sliders(page_of: Any) -> None:

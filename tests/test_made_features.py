@@ -1,6 +1,7 @@
 """Features made from texts, images and categories: what they are, that they are kept, and that errors are sentences."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -181,3 +182,102 @@ def test_a_plan_says_why_nothing_is_gained_where_nothing_can_be_learned(table, t
     scores = np.where(np.arange(120) % 3, 0.3, 0.8)
     pool = Pool(None, said, classes=["cat", "dog"], scores=np.column_stack([1 - scores, scores]))
     assert plan_widths(pool, budgets=[30], worlds=1, progress=False).learnable == ""
+
+
+# ---------------------------------------------------------------- by themselves
+
+
+def test_what_is_shown_becomes_features_by_itself_on_the_command_line(table, tmp_path):
+    made = run("init", tmp_path / "s.altmas", "--data", table, "--prediction", "said", "--show", "text", "--budget", 30)
+    assert "features: TF-IDF and SVD of the texts in column 'text'" in made.err
+    assert "--features none leaves them out" in made.err
+    with Session.open(tmp_path / "s.altmas") as session:
+        assert (session.pool.features == text_features(texts())).all()
+        assert session.pool.source["features"] == ["text"]
+    without = ("--show", "text", "--features", "none")
+    told = run("init", tmp_path / "n.altmas", "--data", table, "--prediction", "said", *without, "--budget", 30)
+    assert "features" not in told.err
+    with Session.open(tmp_path / "n.altmas") as session:
+        assert session.pool.features is None and session.pool.made_features == ()
+
+
+def test_a_plan_names_the_features_that_are_made(table):
+    told = run("plan", "--data", table, "--prediction", "said", "--show", "text", "--budget", 30, "--worlds", 1)
+    assert "features: TF-IDF and SVD of the texts in column 'text'" in told.err
+
+
+def test_python_makes_features_of_what_is_shown_when_asked(table):
+    assert Pool.from_table(table, prediction="said", show="text").features is None
+    pool = Pool.from_table(table, prediction="said", show=["text", "site", "x", "said"], features="auto")
+    assert pool.features.shape[1] == text_features(texts()).shape[1] + 2  # no numbers, and not the prediction
+    assert len(pool.made_features) == 2 and pool.unmade == ""
+
+
+@pytest.mark.parametrize(("column", "why"), [("x", ""), ("alike", "tell them apart"), ("many", "more than the 100")])
+def test_where_no_features_can_be_made_the_pool_has_none_and_says_why(tmp_path, monkeypatch, column, why):
+    monkeypatch.setattr("altmas.pool.tables.MOST_TEXTS", 100)
+    rows = {"said": ["cat", "dog"] * 60, "x": range(120), "alike": [f"w{k} v{k}" for k in range(120)], "many": texts()}
+    if column == "alike":
+        monkeypatch.setattr("altmas.pool.tables.MOST_TEXTS", 1000)
+    pool = Pool.from_table(pa.table(rows), prediction="said", show=column, features="auto")
+    assert pool.features is None and pool.made_features == () and why in pool.unmade and bool(pool.unmade) == bool(why)
+
+
+def test_an_unreadable_image_leaves_the_pool_without_features_and_says_so(tmp_path):
+    files = [tmp_path / f"{k}.png" for k in range(20)]
+    for file in files[1:]:
+        file.write_bytes(png(np.zeros((8, 8), np.uint8)))
+    rows = {"said": ["cat", "dog"] * 10, "file": list(map(str, files))}
+    pool = Pool.from_table(pa.table(rows), prediction="said", show="file", features="auto")
+    assert pool.features is None and "row 0" in pool.unmade
+
+
+def test_items_that_are_added_get_features_of_the_same_meaning(table, tmp_path):
+    """Words and projection are those of the first table: a text that is in both has the same features."""
+    run("init", tmp_path / "s.altmas", "--data", table, "--prediction", "said", "--show", "text", "--budget", 30)
+    more = tmp_path / "more.csv"
+    other = ["something else entirely", *texts()[:3]]
+    more.write_text("said,text,site,x\n" + "".join(f'cat,"{one}",A,1\n' for one in other))
+    run("extend", tmp_path / "s.altmas", "--data", more, "--wave", "later")
+    with Session.open(tmp_path / "s.altmas") as session:
+        features = session.pool.features
+        assert features.shape == (124, text_features(texts()).shape[1])
+        assert np.allclose(features[121:], features[:3], atol=2e-4) and (features[120] == 0).all()
+
+
+# ---------------------------------------------------------------- embeddings
+
+
+class Model:
+    """Stands for sentence_transformers.SentenceTransformer: how many letters a text has, and how many words."""
+
+    def __init__(self, folder, *, device, local_files_only):
+        assert device == "cpu" and local_files_only
+
+    def encode(self, texts, **_):
+        made = np.array([[len(text), len(text.split())] for text in texts], float)
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def test_a_language_model_makes_features_of_a_column(table, tmp_path, monkeypatch):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    monkeypatch.setenv("ALTMAS_EMBEDDING_MODEL", str(tmp_path / "model"))
+    monkeypatch.setattr("altmas.extras.find_spec", lambda module: module)
+    modules = {"sentence_transformers": SimpleNamespace(SentenceTransformer=Model)}
+    monkeypatch.setattr("altmas.pool.embeddings.import_module", modules.__getitem__)
+    pool = Pool.from_table(table, prediction="said", show="text", features=["text:embedding", "x"])
+    assert pool.features.shape == (120, 3) and np.allclose((pool.features[:, :2] ** 2).sum(1), 1, atol=1e-3)
+    assert pool.made_features == ("embeddings of the texts in column 'text' (2 columns)",)
+    assert pool.source["features"] == ["text:embedding", "x"]
+    with pytest.raises(PoolError, match="column 'x' holds no texts"):
+        Pool.from_table(table, prediction="said", features="x:embedding")
+    monkeypatch.setenv("ALTMAS_EMBEDDING_MODEL", str(tmp_path))
+    with pytest.raises(PoolError, match="holds no model"):
+        Pool.from_table(table, prediction="said", features="text:embedding")
+
+
+def test_an_embedding_without_its_packages_says_what_to_install(table, monkeypatch):
+    monkeypatch.setattr("altmas.extras.find_spec", lambda module: None)
+    told = run("plan", "--data", table, "--prediction", "said", "--features", "text:embedding", "--budget", 30)
+    assert told.code == 2 and "pip install 'altmas[embeddings]'" in told.err

@@ -61,7 +61,7 @@ def test_a_list_of_methods_is_grouped_with_its_figures():
     coverage, value = FIGURES["spe"]
     assert re.fullmatch(
         r"recommended: assured \(0\.\d+, [\d.]+\); simple: tradition \(0\.\d+, 1\); "
-        rf"published: spe \({coverage:.3f}, {value:.2g}\), altmas \(no interval, [\d.]+, altmas\[paper\]\); "
+        rf"published: spe \(a belief, {coverage:.3f}, {value:.2g}\), altmas \(no interval, [\d.]+, altmas\[paper\]\); "
         r"in parentheses: mean coverage and label value of the leaderboard at 400 labels",
         said,
     )
@@ -83,5 +83,5 @@ def test_the_help_of_a_command_lists_them(command):
     text = " ".join(ran.stdout.split())
     for group, members in GROUPS.items():
         assert f"{group}: {next(iter(members))} (" in text
-    assert f"spe ({FIGURES['spe'][0]:.3f}, {FIGURES['spe'][1]:.2g})" in text
+    assert f"spe (a belief, {FIGURES['spe'][0]:.3f}, {FIGURES['spe'][1]:.2g})" in text
     assert f"altmas (no interval, {FIGURES['altmas'][1]:.2g}, altmas[paper])" in text

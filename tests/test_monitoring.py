@@ -87,6 +87,27 @@ def test_too_few_labels_cannot_tell():
     assert session.monitor().answer == "cannot tell"
 
 
+def test_a_wave_of_five_items_has_no_interval_for_many_labels():
+    """Two of five labelled and right: 2 of 5 in all would show that in one of ten cases."""
+    truth, pools = truth_and_pool(5, (100, 5), (0.9, 0.9))
+    session = altmas.Session.create(None, pools[0])
+    label(session, truth, 40)
+    session.extend(pools[1], wave="w1", first_wave="w0", wave_budget=2)
+    label(session, truth, 2)
+    small = session.monitor()[1]
+    assert np.isnan([small.low, small.high, small.change_low]).all() and not np.isnan(small.value)
+    assert small.always_low <= 0.4 and small.answer == "cannot tell"
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_no_label_tells_about_is_no_drop(dropped):
+    """A class that came later and that nobody met or predicted: nothing is divided by 0."""
+    path, _truth = dropped
+    with altmas.Session.open(path) as session:
+        session.extend(classes=["new"])
+        assert "drop" not in {one.answer for one in session.monitor("recall[new]")}
+
+
 def test_what_cannot_be_monitored_is_said():
     truth, pools = truth_and_pool(5, (60,), (0.9,))
     session = altmas.Session.create(None, pools[0])
@@ -144,7 +165,7 @@ def test_quiet_waves_hardly_ever_raise_an_alarm():
 
 
 def test_the_page_about_monitoring_runs_as_written(tmp_path):
-    from test_docs import blocks, run_block
+    from docs_world import blocks, run_block
 
     for kind, text in blocks("monitoring.md"):
         run_block(kind, text, tmp_path)

@@ -104,14 +104,14 @@ def test_the_fit_converges_from_any_prior_mean(start):
 )
 def test_classes_are_numbers_where_a_metric_takes_them_for_numbers(metrics, expected):
     pool, _, _ = graded(60)
-    assert values_in(metric_set(metrics, pool)) == tuple(map(float, expected))
+    assert values_in(metric_set(metrics, pool), pool) == tuple(map(float, expected))
 
 
 def test_names_that_happen_to_be_numbers_change_nothing():
     """Digits are classes without an order as long as nobody asks for their mean."""
     pool, truth, values = graded(300)
     task = Task(pool, metric_set(["accuracy", "share[4]"], pool))
-    assert values_in(task.metrics) == ()
+    assert values_in(task.metrics, pool) == ()
     plain, _ = believed(pool, truth, ())
     assert not any(name.startswith("value") for name in plain.shares)
     ordered, _ = believed(pool, truth, values)
@@ -121,7 +121,7 @@ def test_names_that_happen_to_be_numbers_change_nothing():
 def test_more_grades_than_fits_are_worth_are_names():
     classes = [str(k) for k in range(MOST_CLASSES + 1)]
     pool = Pool(None, {"judge": classes * 2}, classes=classes)
-    assert values_in(metric_set("mean", pool)) == ()
+    assert values_in(metric_set("mean", pool), pool) == ()
 
 
 # ---------------------------------------------------------------- the belief

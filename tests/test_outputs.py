@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import altmas
+import forks
 from altmas import demo, outputs
 from altmas.errors import FileError, OutputExists
 from altmas.outputs import kept_by, writable, write_whole
@@ -330,7 +331,7 @@ def test_every_kind_of_export_can_go_to_the_standard_output(world):
 def test_the_standard_output_may_not_be_the_session(world):
     session, _ = world
     before = session.read_bytes()
-    command = f"{sys.executable} -m altmas report {session} -o - >> {session}"
+    command = f"{forks.command('altmas')} report {session} -o - >> {session}"
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert ran.returncode == 2 and "never written over" in ran.stderr
     assert session.read_bytes() == before
@@ -341,7 +342,7 @@ def test_a_pipe_is_written_to_as_it_is(world):
     command = f"{sys.executable} -m altmas report {session} -o >(wc -c >{folder / 'size'}) && sleep 0.5"
     assert subprocess.run(["bash", "-c", command], capture_output=True).returncode == 0
     assert int((folder / "size").read_text()) > 10_000
-    gone = f"{sys.executable} -m altmas report {session} -o - | head -1; exit ${{PIPESTATUS[0]}}"
+    gone = f"{forks.command('altmas')} report {session} -o - | head -1; exit ${{PIPESTATUS[0]}}"
     ran = subprocess.run(["bash", "-c", gone], capture_output=True, text=True)
     assert "Traceback" not in ran.stderr and ran.returncode in (0, 141)
 

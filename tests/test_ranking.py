@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import altmas
+from altmas.belief import Belief, WrittenOut
 from altmas.errors import MethodError, MetricError, PlanError
 from altmas.history import Batch, History
 from altmas.methods import Assured, Task
@@ -105,6 +106,78 @@ def test_models_with_the_same_answers_are_never_told_apart():
     assert {found["v0"].tier, found["twin"].tier} == {"best", "not told apart"}
 
 
+def test_no_label_tells_models_that_say_the_same_and_the_summary_says_so():
+    pool, truth = world([0.8, 0.6])
+    pool = pool.with_models(*pool.models, altmas.Model("twin", pool.models[0].predictions))
+    task, history = labelled(pool, truth, 60)
+    found = rank(Assured(), task, history, task.rank, "accuracy")
+    (other,) = {"v0", "twin"} - {found.best}
+    assert found.alike == (other,) == tuple(found.to_dict()["alike"]) and found.contender != other
+    assert f"No label can tell it from '{other}': they say the same of every point." in found.summary
+    only = pool.with_models(pool.models[0], pool.models[2])
+    task, history = labelled(only, truth, 60)
+    found = rank(Assured(), task, history, task.rank, "accuracy")
+    assert found.contender is None and "To tell it from" not in found.summary and found[1].tier == "not told apart"
+
+
+def test_models_that_differ_at_one_unlabelled_point_can_be_told_apart_by_it():
+    pool, truth = world([0.8], n=300)
+    task, history = labelled(pool.with_models(*pool.models, altmas.Model("w", pool.models[0].predictions)), truth, 60)
+    free = int(np.flatnonzero(history.known < 0)[0])
+    answers = pool.models[0].predictions.copy()
+    answers[free] = (answers[free] + 1) % 3
+    both = pool.with_models(*pool.models, altmas.Model("w", answers))
+    metrics = metric_set(["accuracy"], both)
+    found = rank(Assured(), Task(both, metrics, rank=metrics), history, metrics, "accuracy")
+    assert found.alike == () and found[1].tier == "not told apart"
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_values_and_differences_stay_inside_their_bounds(shift):
+    truth = np.random.default_rng(0).integers(0, 3, 300)
+    pool = altmas.Pool(None, {"x": NAMES[truth], "y": NAMES[(truth + shift) % 3]}, classes=NAMES.tolist())
+    task, history = labelled(pool, truth, 60)
+    found = rank(Assured(), task, history, task.rank, "accuracy")
+    assert all(0 <= one.value <= 1 and 0 <= one.behind <= 1 for one in found)
+    assert found[1].tier == ("worse" if shift else "not told apart")
+
+
+def test_the_best_is_chosen_by_the_mean_of_estimate_labels_and_belief():
+    pool, truth = world([0.85, 0.8, 0.6])
+    task, history = labelled(pool, truth, 60)
+    contest = Assured().contest(task, history, task.rank)
+    estimator, known = contest.estimator, history.known
+    for k, model in enumerate(pool.models):
+        right = model.predictions == known
+        believed = sum(
+            part.share * (right[part.labelled].sum() + part.belief.of_class(model.predictions)[part.rest].sum())
+            for part in estimator.parts
+        ) / len(pool)
+        by_hand = (contest.values[k] + right[known >= 0].mean() + believed) / 3
+        assert contest.scores[k] == pytest.approx(by_hand)
+
+
+def test_a_model_that_is_added_later_is_ranked_with_the_labels_so_far():
+    pool, truth = world([0.7, 0.6], n=300)
+    session = altmas.Session.create(None, pool, rank="accuracy", budget=80)
+    session.run(lambda query: NAMES[truth[query.index]], progress=False)
+    session.add_model("right", NAMES[truth])
+    found = session.ranking()
+    assert found.best == "right" and set(found.tier("worse")) == {"v0", "v1"}
+    with pytest.raises(altmas.AltmasError, match="already"):
+        session.add_model("right", NAMES[truth])
+
+
+def test_a_metric_that_nothing_is_known_of_yet_ranks_nobody():
+    pool, truth = world([0.8, 0.6], n=400)
+    rare = np.where(np.arange(400) < 2, "rare", "usual")
+    pool = altmas.Pool(None, {m.name: NAMES[m.predictions] for m in pool.models}, slices={"g": rare})
+    metrics = metric_set(["accuracy@g=rare"], pool)
+    task, history = labelled(pool, truth, 60, metric="accuracy@g=rare")
+    found = rank(Assured(), task, history, metrics, "accuracy@g=rare")
+    assert found.tier("worse") == () and len(found) == 2 and found.summary
+
+
 def test_draws_for_a_ranking_go_where_models_differ():
     pool, truth = world([0.85, 0.8, 0.8])
     task, history = labelled(pool, truth, 40)
@@ -117,6 +190,21 @@ def test_disagreement_is_the_chance_that_two_models_differ():
     answers = [np.array([0, 0, 1]), np.array([0, 1, 2]), np.array([0, 1, 0])]
     by_hand = [np.mean([a[row] != b[row] for a in answers for b in answers]) for row in range(3)]
     np.testing.assert_allclose(disagreement(answers, 3), by_hand)
+
+
+def test_expected_squares_are_those_of_a_belief_that_is_not_written_out(monkeypatch):
+    pool, truth = world([0.85, 0.8, 0.6])
+    task, history = labelled(pool, truth, 60)
+    for metric in ("accuracy", "macro_f1"):
+        metrics = metric_set([metric], pool)
+        quick = Assured().contest(task, history, metrics)
+        found = [quick.expected_squares(0, k) for k in range(3)]
+        with monkeypatch.context() as patch:
+            patch.setattr(Belief, "written_out", property(lambda belief: belief))
+            slow = Assured().contest(task, history, metrics)
+        assert type(slow.estimator.belief) is Belief and type(quick.estimator.belief) is WrittenOut
+        np.testing.assert_allclose(quick.scores, slow.scores, atol=1e-12)
+        np.testing.assert_allclose(found, [slow.expected_squares(0, k) for k in range(3)], atol=1e-15)
 
 
 def test_importance_is_zero_where_all_models_agree_and_the_metric_is_a_mean():
@@ -167,7 +255,7 @@ def excluded_best(seed, n=100, looks=(25, 50, 100)):
 
 
 def test_a_truly_best_model_is_hardly_ever_excluded():
-    assert sum(map(excluded_best, range(12))) <= 2
+    assert sum(map(excluded_best, range(6))) <= 1
 
 
 @pytest.mark.slow

@@ -515,3 +515,25 @@ def test_the_price_of_a_guarantee_is_said():
     own = session.method.estimate(replace(session.task, guarantee=False), session.history)["accuracy"]
     assert session.estimate()["accuracy"].half_width > own.half_width
     assert f"times the \u00b1{own.half_width:.3f} of the interval for one look" in words
+
+
+def test_notes_are_shown_as_text_with_their_author_and_ids_only_with_items():
+    session = make_session(labels=20)
+    row = next(iter(session.history.labels))
+    session.note("<b>looks</b> odd", id=session.pool.ids[row], annotator="Ann <i>")
+    told = Page(session.report().to_html())
+    assert "<b>looks</b> odd" in "".join(told.text) and "Ann <i>" in "".join(told.text)
+    assert not [tag for tag, attributes in told.elements if tag == "i" and not attributes]
+    assert f"patient-{row:04d}" not in session.report().to_html()
+    notes = session.report(items=True).content["notes"]
+    assert notes["shown"][0]["id"] == f"patient-{row:04d}" and notes["count"] == 1
+    assert "notes" not in session.report(notes=False).content and "odd" not in session.report(notes=False).to_html()
+
+
+def test_many_and_long_notes_are_limited_and_it_is_said():
+    session = make_session(labels=20)
+    for number in range(53):
+        session.note(f"note {number} " + "x" * 600)
+    told = session.report()
+    assert len(told.content["notes"]["shown"]) == 50 and told.content["notes"]["shown"][0]["text"].startswith("note 52")
+    assert "50 of 53" in told.to_html() and "x" * 501 not in told.to_html()

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,13 @@ from session_world import create, pool, truth
 
 
 def test_a_process_killed_at_random_moments_loses_nothing_acknowledged_and_leaves_nothing_half(tmp_path):
-    found = list(kills(tmp_path, 24, longest=0.25))
+    """At least 12 kills, and more on a machine so busy that some kind of work has acknowledged nothing much yet."""
+    found = []
+    with closing(kills(tmp_path, 120, longest=0.25)) as left:
+        for kill in left:
+            found.append(kill)
+            if len(found) >= 12 and all(kill.acknowledged > 2 for kill in found[-3:]):
+                break
     assert [kill for kill in found if not kill.harmless] == []
     assert {kill.work: kill.acknowledged > 2 for kill in found[-3:]} == {"tell": True, "import": True, "rule": True}
 
@@ -34,12 +41,12 @@ for wave in range(1, 1000):
 
 
 def test_a_process_killed_while_it_adds_items_leaves_whole_waves(tmp_path):
-    for kill in range(4):
+    for kill in range(3):
         path = tmp_path / f"{kill}.altmas"
         create(path).close()
         process = subprocess.Popen([sys.executable, "-c", EXTENDER, str(path)], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        time.sleep(0.02 + 0.09 * kill)
+        time.sleep(0.02 + 0.13 * kill)
         process.kill()
         acknowledged = len(process.communicate(timeout=60)[0].split())
         with altmas.Session.open(path) as session:
@@ -146,11 +153,11 @@ for path in sys.argv[1:]:
 def test_another_process_reproduces_every_draw_and_estimate_bit_for_bit(methods, tmp_path):
     paths = [tmp_path / f"{method}.altmas" for method in methods]
     for path in paths:
-        with create(path, method=path.stem, metrics=["accuracy", "macro_f1"], budget=24, pool=pool(200)) as session:
+        with create(path, method=path.stem, metrics=["accuracy", "macro_f1"], budget=16, pool=pool(200)) as session:
             while queries := session.ask(8):
                 session.tell({query.id: truth(query) for query in queries})
                 session.estimate()
     command = [sys.executable, "-c", REPLAYER, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split().count("estimate") == done.stdout.split().count("draw") == 3 * len(methods)
+    assert done.stdout.split().count("estimate") == done.stdout.split().count("draw") == 2 * len(methods)

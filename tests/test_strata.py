@@ -18,7 +18,6 @@ from altmas.methods.related.strata import (
     CUTS,
     allocation,
     draw_in_strata,
-    jeffreys_sd,
     joined,
     next_counts,
     neyman_variance,
@@ -46,10 +45,6 @@ def test_the_three_allocations_have_the_worked_standard_deviations():
     assert np.sqrt(stratified_variance(W, S, neyman, finite=False)) == pytest.approx(0.02540, abs=5e-6)
     assert np.sqrt(neyman_variance(W, S, 100)) == pytest.approx(0.02540, abs=5e-6)
     np.testing.assert_array_equal(allocation(100, 10_000 * W, "neyman", S), [33, 47, 20])
-
-
-def test_five_of_five_right_keep_a_spread():
-    assert jeffreys_sd(np.array([5]), np.array([5]))[0] == pytest.approx(0.276, abs=5e-4)
 
 
 def test_proportional_buckets_have_the_worked_variance():

@@ -19,6 +19,7 @@ import pytest
 from rich.console import Console
 
 import altmas
+import forks
 from altmas.cli import label
 from altmas.cli.keyboard import END, Terminal
 from altmas.cli.terminal import TerminalLabeller
@@ -27,18 +28,13 @@ from cli_world import environment, make_session, run
 STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
-TAKE_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-)
-
-
 class Screen:
     """A program in a pseudo-terminal: wait for what it shows, then press keys."""
 
     def __init__(self, *arguments: object) -> None:
         self.fd, inside = pty.openpty()
         ioctl(self.fd, TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        command = [sys.executable, "-c", TAKE_TERMINAL, sys.executable, "-m", "altmas", *map(str, arguments)]
+        command = [forks.command("altmas"), *map(str, arguments)]
         env = environment(NO_COLOR="1", TERM="xterm")
         self.process = subprocess.Popen(
             command, stdin=inside, stdout=inside, stderr=inside, env=env, start_new_session=True

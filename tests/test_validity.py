@@ -85,8 +85,9 @@ def test_labels_that_were_wrong_are_corrected_and_silent_points_are_skipped():
     assert silent.skipped and not set(silent.skipped) & set(silent.labels) and silent.drawn_labels == 60
 
 
-def test_a_quick_battery_holds_where_the_first_edition_failed():
-    """20 runs each: clean labels, trusted errors, points that wait; 16 of 20 covered is 3 sd below 95 %."""
+@pytest.mark.parametrize(("runs", "least"), [(8, 6), pytest.param(40, 35, marks=pytest.mark.slow)])
+def test_a_quick_battery_holds_where_the_first_edition_failed(runs, least):
+    """Clean labels, trusted errors, points that wait; one covered less than `least` is 2 sd or more below 95 %."""
     for case, telling, labels in [
         ("plain 0.99", "lockstep", 100),
         ("two levels, too sure", "lockstep", 100),
@@ -96,9 +97,9 @@ def test_a_quick_battery_holds_where_the_first_edition_failed():
         metrics = metric_set(["accuracy"], pool)
         exact, covered = float((truth == pool.predictions).mean()), 0
         method = METHODS["assured"]()
-        for seed in range(20):
+        for seed in range(runs):
             task = Task(pool, metrics, seed=seed)
             history = validity.told(method, task, truth, History(len(pool)), labels, validity.TELLINGS[telling])
             one = method.estimate(task, history)[0]
             covered += one.low <= exact <= one.high
-        assert covered >= 17, (case, telling, covered)
+        assert covered >= least, (case, telling, covered)

@@ -89,7 +89,8 @@ def value_if_true(pool: Pool, metric: Metric, model: Model) -> float:
     """The value of a metric of the truth if a model's answers were the labels; nan where undefined."""
 
     def of_part(part: Metric) -> float:
-        return part.value(pool, LabelWeights.of_truth(model.predictions, len(pool.classes), part.members(pool)))
+        inside = part.members(pool)
+        return part.value(pool, LabelWeights.of_truth(model.predictions, len(pool.classes), inside, pool.weights))
 
     return combined(metric, of_part)
 

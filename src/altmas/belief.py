@@ -18,6 +18,8 @@ from altmas.types import Array
 
 CHUNK = 2_000_000
 """Numbers of the rivals that are looked at together."""
+WRITTEN_OUT = 1_000_000
+"""Most numbers N x C of a belief that are kept in memory for a contest of many models."""
 
 
 def split_around(full: Array, answers: Array) -> tuple[Array, Array]:
@@ -153,3 +155,32 @@ class Belief:
         owner = np.full(len(self.rivals), -1, np.int64)
         owner[self.group] = self.predictions
         return owner
+
+    @cached_property
+    def written_out(self) -> "Belief":
+        """The same belief with all its numbers in memory where they are not too many: quicker for many row codes."""
+        if self.n_classes * len(self.agree) > WRITTEN_OUT:
+            return self
+        return WrittenOut(self.predictions, self.agree, self.rivals, self.group, self.shares)
+
+
+@dataclass(frozen=True)
+class WrittenOut(Belief):
+    """A belief whose N x C numbers are computed once."""
+
+    @cached_property
+    def full(self) -> Array:
+        """(N, C) the believed distributions, columns contiguous."""
+        return np.asfortranarray(super().rows(np.arange(len(self.agree))))
+
+    def rows(self, points: Array) -> Array:
+        return np.asarray(self.full[points])
+
+    def of_class(self, code: int | Array) -> Array:
+        if np.ndim(code) == 0:
+            return np.asarray(self.full[:, code])
+        return np.asarray(self.full[np.arange(len(self.full)), code])
+
+    def table_by(self, rows: Array, n_rows: int, inside: Array | None = None) -> Array:
+        columns = self.full.T if inside is None else self.full.T * inside
+        return np.stack([np.bincount(rows, column, n_rows) for column in columns], axis=1)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from altmas.errors import PlanError
-from altmas.estimates import LEAST_DRAWN, Estimate
-from altmas.guaranteed import guaranteed_decision, offers_guarantee
+from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate
+from altmas.guaranteed import guaranteed_decision, offers_guarantee, too_many_weights
 from altmas.metrics import metric_set
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Verdict:
         value = "undefined" if estimate.value != estimate.value else f"{estimate.value:.4f}"
         bounds = "no interval" if estimate.low != estimate.low else f"[{estimate.low:.4f}, {estimate.high:.4f}]"
         level = f"{estimate.confidence * 100:g} % {estimate.interval}, " if estimate.interval != "none" else ""
-        where = " on data like this pool" if self.about == "future" else ""
+        where = "" if self.about == "pool" else f" on {ABOUT_WHAT[self.about]}"
         proof = ", decided by a test that holds at every look" if self.proven else ""
         labels = f"{estimate.labels} label{'' if estimate.labels == 1 else 's'}"
         return f"{self.answer}: {self.claim}{where} ({value} {bounds}, {level}{labels}{proof})"
@@ -135,13 +135,15 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) ->
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
         raise PlanError(f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
-    about = session.task.about
+    about = session.task.population
     if guarantee and about == "future":
         raise PlanError(
             f"claim about {claim.metric!r} with a guarantee: the session is about data like the pool (about='future'), "
             "and a proof is about the items of the pool alone; leave the guarantee out to decide by the interval"
         )
-    if guarantee and not offers_guarantee(session.method, metric, len(session.pool.classes)):
+    if guarantee and too_many_weights(session.pool):
+        raise PlanError(f"claim about {claim.metric!r} with a guarantee: {too_many_weights(session.pool)}")
+    if guarantee and not offers_guarantee(session.method, metric, session.pool):
         raise PlanError(
             f"claim about {claim.metric!r}: no guarantee is offered for it under method {session.method.name}; a proof "
             "needs a ratio of sums (accuracy, precision, recall, ...) and method assured or tradition; leave it out to "
@@ -165,6 +167,6 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) ->
         return Verdict(claim, "undecided", estimate, too_early=True, about=about)
     task = replace(session.task, metrics=(metric,), targets=())
     proof = guaranteed_decision(session.method, task, session.history, metric, claim.value)
-    if proof is None or complete:
+    if proof is None or (complete and about == "pool"):
         return Verdict(claim, claim.answer(estimate), estimate, about=about)
-    return Verdict(claim, claim.proven(proof.answer), estimate, proven=True)
+    return Verdict(claim, claim.proven(proof.answer), estimate, proven=True, about=about)

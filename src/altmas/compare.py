@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from altmas.above import above
 from altmas.errors import FileError, MetricError, PoolError
-from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate
 from altmas.frames import frame_of, plain
 from altmas.guaranteed import with_guarantee
 from altmas.history import History
@@ -102,7 +102,7 @@ class Comparison(Sequence[Difference]):
     @property
     def summary(self) -> str:
         """What was compared, in a sentence."""
-        where = ", on data like this pool" if self.about == "future" else ", on this pool"
+        where = f", on {ABOUT_WHAT[self.about]}"
         return (
             f"The two models differ on {self.disagreements:,} of {self.points:,} points; {self.labels:,} labels tell "
             f"which of them is right. Differences are second minus first{where}."
@@ -177,7 +177,7 @@ def compare(
             for difference, (mine, theirs) in zip(differences, pairs, strict=True)
         ]
     disagreements = int((second != task.pool.predictions).sum())
-    told = (len(task.pool), disagreements, len(history.labels), session.method.name, task.about)
+    told = (len(task.pool), disagreements, len(history.labels), session.method.name, task.population)
     return Comparison(tuple(differences), *told)
 
 
@@ -264,13 +264,17 @@ def read_second(pool: Pool, table: Any, prediction: str, id: str | None = None) 
 
 def with_predictions(pool: Pool, codes: NDArray[np.int64]) -> Pool:
     """The same points under another model's hard predictions."""
-    return Pool(
+    made = Pool(
         pool.features,
         [pool.classes[code] for code in codes],
         classes=pool.classes,
         ids=list(pool.ids),
         slices=pool.slices,
+        values=pool.named_values,
+        weights=pool.weights,
     )
+    made.sampled_from = pool.sampled_from
+    return made
 
 
 # ---------------------------------------------------------------- the difference

@@ -105,11 +105,21 @@ class Estimates(Sequence[Estimate]):
         return f"<table><caption>{about}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
+ABOUT_WHAT = {
+    "pool": "this pool",
+    "source": "all rows that this pool is a random sample of",
+    "future": "data like this pool",
+}
+"""What numbers are about (`Task.population`), in a few words."""
+
+
 def about_in_words(about: str) -> str:
-    """What intervals are about, in a few words."""
+    """What intervals are about, in a sentence."""
     if about == "future":
         return "intervals are about data like this pool, of which it is a sample"
-    return "intervals are about the items of this pool"
+    return (
+        "intervals are about the items of this pool" if about == "pool" else f"intervals are about {ABOUT_WHAT[about]}"
+    )
 
 
 def shown_value(value: float, labels: int) -> str:

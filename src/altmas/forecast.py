@@ -2,9 +2,9 @@
 
 The session goes on in imagined worlds. In each of them the truth of the points without a label is drawn from what the
 method believes at present, with the odds of being right shifted together, so that their share is a draw from what the
-labels say of it, and shifted for each predicted class by as much as the labels leave open. The method then draws, is
-told and estimates as it would; its belief stays as it is, so nothing is fitted and what it might still learn is not
-counted on.
+labels say of it, shifted for each predicted class and flattened from point to point, both by as much as the labels
+leave open: in a world that followed the belief exactly no belief could be better. The method then draws, is told and
+estimates as it would; its belief stays as it is, so nothing is fitted and what it might still learn is not counted on.
 """
 
 import math
@@ -41,6 +41,8 @@ SHIFT_POINTS = 4096
 """Points of which a mean chance is taken."""
 CLASS_SPREAD = 0.5
 """Standard deviation of the log odds of predicted classes around their mean, before labels."""
+SLOPE_SPREAD = 1.0
+"""Standard deviation of the slope of the believed pattern below 1, before labels."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +272,7 @@ class ImaginedTruth:
         share = rng.beta(worth * right + 0.5, worth * (1 - right) + 0.5)
         told = float((history.codes == belief.predictions[history.labelled]).sum())
         open_ = history.known < 0
-        odds = _log_odds(belief.agree) + _class_shifts(belief, history, rng)[belief.predictions]
+        odds = _flattened(belief, history, rng) + _class_shifts(belief, history, rng)[belief.predictions]
         wanted = np.clip((share * len(open_) - told) / max(int(open_.sum()), 1), 1e-4, 1 - 1e-4)
         agree = _logistic(odds + shift_to_mean(odds[open_], float(wanted)))
         return cls(belief, agree, rng)
@@ -285,6 +287,20 @@ class ImaginedTruth:
         right = self.rng.random(len(rows)) < self.agree[rows]
         labels = np.where(right, belief.predictions[rows], other)
         return dict(zip(rows.tolist(), labels.tolist(), strict=True))
+
+
+def _flattened(belief: Belief, history: History, rng: np.random.Generator) -> Array:
+    """(N,) log odds that differ less from point to point than is believed: by as much as the labels leave open.
+
+    A belief that was fitted to few labels sees more of a pattern than there is. Its slope in this world is 1 at most;
+    below, it is normal around 1 with the information that the labels have about it, and never negative.
+    """
+    odds = _log_odds(belief.agree)
+    middle = odds.mean()
+    agree, apart = belief.agree[history.labelled], odds[history.labelled] - middle
+    information = float((agree * (1 - agree) * apart**2).sum()) + SLOPE_SPREAD**-2
+    slope = max(1 - abs(rng.normal()) / math.sqrt(information), 0.0)
+    return np.asarray(middle + slope * (odds - middle))
 
 
 def _class_shifts(belief: Belief, history: History, rng: np.random.Generator) -> Array:

@@ -7,6 +7,13 @@ change from stage to stage, but only by what was known before the stage. For eac
 above q and one that it is below; at q = Q neither can expect to gain, so a capital of 1/a arises with probability a
 at most, at any time (Ville 1939). Nothing is assumed about the belief: a bad one costs width, never validity.
 docs/guarantee.md explains it; equation numbers are those of docs/equations.md, part G.
+
+If the points are a uniform random sample of a larger table, the claim is about that table. At the table's own value q
+the sum of g over its rows is 0, so over the m points of the sample that the metric can be about
+    P( sum of g > B ) <= a,     B = range of g * sqrt( m (1 - (m - 1)/M) log(1/a) / 2 )                            (G11)
+as given their number m they are a random sample of the M such rows of the table (Serfling 1974; where M is not known,
+without its factor: Hoeffding 1963). Both players are B behind at every draw, and a = SLACK of the error pays for the
+chance that the sample lies further off.
 """
 
 from collections.abc import Sequence
@@ -39,6 +46,8 @@ SHARES: Final = ((1 / 8, 0.1), (1 / 4, 0.15), (1 / 2, 0.2), (1.0, 0.3), (2.0, 0.
 """(part of the budget, share of the capital) for which bets are placed when a budget is known."""
 BEYOND: Final = 0.05
 """Share of the capital for horizons of 8, 16, ... budgets, up to the pool: sessions go on longer than planned."""
+SLACK: Final = 0.1
+"""Share of the error for the chance that a pool which is a random sample lies far from what it was taken from (G11)."""
 FIRST_HORIZON, LAST_HORIZON = 32, 2048
 """Without a budget the capital is spread evenly over horizons that double from the first to the last (or the pool)."""
 
@@ -53,12 +62,14 @@ class Ratio:
     num, den  (P, K)  one row for each kind of point; den >= 0; unused outcomes repeat another one of their row
     kind      (N,)    codes into the rows
     bounds    values between which Q lies whatever the labels
+    fraction  share of the rows that Q is about that the points are, as a random sample of them; 1 if they are all
     """
 
     num: Array
     den: Array
     kind: Array
     bounds: tuple[float, float]
+    fraction: float = 1.0
 
     @classmethod
     def of_points(cls, num: Array, den: Array, bounds: tuple[float, float] | None = None) -> "Ratio":
@@ -78,6 +89,18 @@ class Ratio:
     def values(self, q: Array) -> Array:
         """(P, K, G): g = num - q den (G1)."""
         return np.asarray(self.num[:, :, None] - q * self.den[:, :, None])
+
+    def behind(self, q: Array, error: float) -> tuple[Array, float]:
+        """((G,) B of (G11) at the candidates, the error that is left for the bets)."""
+        if self.fraction >= 1:
+            return np.zeros(len(q)), error
+        counts = np.bincount(self.kind, minlength=len(self.num))
+        counted = ((self.num != 0) | (self.den != 0)).any(1)
+        m = float(counts[counted].sum())
+        g = self.values(q)[counted & (counts > 0)]
+        span = np.maximum(g.max((0, 1)), 0) - np.minimum(g.min((0, 1)), 0)
+        left = 1 - (m - 1) * self.fraction / m if m == len(self.kind) else 1.0
+        return span * np.sqrt(m * left * np.log(1 / (SLACK * error)) / 2), (1 - SLACK) * error
 
     def totals(self, outcomes: Array) -> tuple[float, float]:
         """Sums of num and of den over the points whose outcome is known; skipped ones count 0."""
@@ -250,12 +273,14 @@ class Terms(NamedTuple):
     loss      (T, 2, G)  the largest possible -Z_m and Z_m (G5)
     variance  (T, G)     believed variance of Z_m (G6)
     skew      (T, G)     believed third central moment of Z_m over its variance (G6)
+    behind    (G,)       what either player has to make up for at each draw (G11)
     """
 
     z: Array
     loss: Array
     variance: Array
     skew: Array
+    behind: Array | float = 0.0
 
 
 def terms(ratio: Ratio, stages: Sequence[Stage], q: Array) -> Terms:
@@ -263,7 +288,7 @@ def terms(ratio: Ratio, stages: Sequence[Stage], q: Array) -> Terms:
     parts = [part for stage in stages if len(stage.drawn) for part in _stage_terms(ratio, stage, q)]
     if not parts:
         return Terms(np.zeros((0, len(q))), np.ones((0, 2, len(q))), *np.ones((2, 0, len(q))))
-    return Terms(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    return Terms(*(np.concatenate(arrays) for arrays in zip(*(part[:4] for part in parts), strict=True)))
 
 
 def _stage_terms(ratio: Ratio, stage: Stage, q: Array) -> list[Terms]:
@@ -381,9 +406,9 @@ def _block_terms(
     lowest, highest = np.minimum(g.min(1), 0), np.maximum(g.max(1), 0)  # 0: any point may turn out to be skipped
     down = ((mean - lowest) / groups.least[:, None]).max(0)
     up = ((highest - mean) / groups.least[:, None]).max(0)
-    least = 1e-9 * (np.abs(g).max((0, 1)) * len(ratio.kind)) + 1e-300  # rounding is no evidence
+    least = 1e-9 * (np.abs(g).max((0, 1)) * len(ratio.kind)) + 1e-150  # rounding is no evidence
     loss = np.maximum(np.stack([left * down - bases, left * up + bases], axis=1), least)
-    spread = np.maximum(left * (groups.inverse @ variance), least**2)
+    spread = np.maximum(left * (groups.inverse @ variance), np.maximum(least**2, 1e-300))
     skew = left**2 * (groups.inverse2 @ third) / spread
     return Terms(z, loss, spread, skew), tilt
 
@@ -456,7 +481,7 @@ def log_capital(game: Terms, error: float, ends: Array, shares: Array) -> Array:
     spread = game.variance * surprise(game)
     capital = np.ones((len(ends), 2, width))
     target = (1 / (error * shares))[:, None, None]
-    limit = STAKE / game.loss
+    limit = STAKE / (game.loss + game.behind)
     remaining = _remaining(steps, ends)
     log = np.empty((steps, 2, width))
     sign = np.array([1.0, -1.0])[:, None]
@@ -465,7 +490,7 @@ def log_capital(game: Terms, error: float, ends: Array, shares: Array) -> Array:
         plain = np.sqrt(2 * wanted / (remaining[m][:, None, None] * spread[m]))
         lean = plain * (sign * game.skew[m] / 6)
         bet = np.minimum(plain * np.where(lean < 0, 1 / (1 - lean), 1 + lean), limit[m])
-        capital *= 1 + bet * (sign * game.z[m])
+        capital *= 1 + bet * (sign * game.z[m] - game.behind)
         log[m] = np.tensordot(shares, capital, 1)
     return np.asarray(np.log(np.maximum(log, 1e-300)))
 
@@ -509,8 +534,10 @@ def decide(
     looks. Where labels leave no other possibility, the capital is infinite.
     """
     q = np.array([float(threshold)])
-    log = log_capital(terms(ratio, stages, q), error, *horizons(budget, len(ratio.kind)))[:, :, 0]
-    certain = np.array([side[0] for side in impossible(ratio, _known(ratio, stages), q)])
+    behind, error = ratio.behind(q, error)
+    game = terms(ratio, stages, q)._replace(behind=behind)
+    log = log_capital(game, error, *horizons(budget, len(ratio.kind)))[:, :, 0]
+    certain = np.array([side[0] for side in impossible(ratio, _known(ratio, stages), q, behind)])
     largest = np.where(certain, np.inf, log.max(0, initial=0.0))
     reached = largest >= np.log(1 / error)
     if not reached.any():
@@ -535,9 +562,11 @@ def interval(
     known = _known(ratio, stages)
 
     def rejected(q: Array) -> tuple[Array, Array]:
-        log = log_capital(terms(ratio, stages, q), error, ends, shares).max(0, initial=0.0)
-        above, below = impossible(ratio, known, q)
-        return above | (log[0] >= np.log(1 / error)), below | (log[1] >= np.log(1 / error))
+        behind, left = ratio.behind(q, error)
+        game = terms(ratio, stages, q)._replace(behind=behind)
+        log = log_capital(game, left, ends, shares).max(0, initial=0.0)
+        above, below = impossible(ratio, known, q, behind)
+        return above | (log[0] >= np.log(1 / left)), below | (log[1] >= np.log(1 / left))
 
     bottom, top = ratio.bounds
     low = bottom + (top - bottom) * np.sin(np.linspace(0, np.pi / 2, 2 * CELLS + 1)) ** 2
@@ -565,11 +594,11 @@ def _known(ratio: Ratio, stages: Sequence[Stage]) -> Array:
     return stages[-1].after() if stages else np.full(len(ratio.kind), OPEN)
 
 
-def impossible(ratio: Ratio, known: Array, q: Array) -> tuple[Array, Array]:
-    """(G,) whether Q must be above q, and below q, whatever the open points turn out to be."""
+def impossible(ratio: Ratio, known: Array, q: Array, behind: Array | float = 0.0) -> tuple[Array, Array]:
+    """(G,) whether Q must be above q, and below q, whatever the open points turn out to be; behind: B of (G11)."""
     g = ratio.values(q)
     above, below = ratio.totals(known)
     at = above - q * below
     count = np.bincount(ratio.kind[known == OPEN], minlength=len(g)).astype(np.float64)
-    rounding = 1e-9 * np.abs(g).max((0, 1)) * len(ratio.kind)
+    rounding = 1e-9 * np.abs(g).max((0, 1)) * len(ratio.kind) + behind
     return at + count @ np.minimum(g.min(1), 0) > rounding, at + count @ np.maximum(g.max(1), 0) < -rounding

@@ -4,12 +4,14 @@ A method takes part if its draws come one after another with known chances (`Dra
 the one from labels told before it began, so every bet is made before the draw.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from altmas.estimates import Estimate, Estimates
 from altmas.guarantee import OPEN, SKIPPED, Evidence, Stage, TableRatio, decide, interval, table_ratio
+from altmas.guarantee_pair import Game
 from altmas.history import History
 from altmas.methods.protocol import DrawsInSequence, Method, SequenceOfDraws
 from altmas.metrics import Metric
@@ -21,9 +23,18 @@ FIRST_BELIEF = 0.8
 """P(the model is right) before any label; it is fitted to each candidate value, so any number would do."""
 
 
-def offers_guarantee(method: Method, metric: Metric, n_classes: int) -> bool:
-    """Whether a proof covers this metric under this method: its draws have known chances, it is a ratio of sums."""
-    return isinstance(method, DrawsInSequence) and _tables(metric, n_classes) is not None
+def offers_guarantee(method: Method, metric: Metric, pool: Pool) -> bool:
+    """Whether a proof covers this metric under this method: its draws have known chances, it is a ratio of sums.
+
+    A difference of slices or precisions divides by numbers of points, which are not those of the table if the pool is
+    a random sample of it.
+    """
+    tables = _tables(metric, len(pool.classes))
+    if tables is None or not isinstance(method, DrawsInSequence):
+        return False
+    if len(tables) == 1 or pool.sampled_from is None:
+        return True
+    return all((den == 1).all() for _, den in tables) and all(part.where is None for _, part in metric.parts)
 
 
 def guaranteed_decision(
@@ -33,13 +44,21 @@ def guaranteed_decision(
     game = _game(method, task, history, metric)
     if game is None:
         return None
-    return decide(game[0].ratio, game[1], threshold, error=1 - task.confidence, budget=task.budget)
+    return decide(game.ratio, game.stages, threshold, error=1 - task.confidence, budget=task.budget)
 
 
 def guaranteed_interval(method: Method, task: Task, history: History, metric: Metric) -> tuple[float, float] | None:
     """(low, high) that hold at every look at the task's confidence; None where no proof is offered."""
     game = _game(method, task, history, metric)
-    return None if game is None else interval(game[0].ratio, game[1], confidence=task.confidence, budget=task.budget)
+    return None if game is None else interval(game.ratio, game.stages, confidence=task.confidence, budget=task.budget)
+
+
+def games_of(method: Method, task: Task, history: History, metrics: Sequence[Metric]) -> list[Game | None]:
+    """The game about each metric, from one reading of the draws; None where no proof is offered."""
+    if not isinstance(method, DrawsInSequence):
+        return [None] * len(metrics)
+    sequences = method.sequences(task, history)
+    return [_game(method, task, history, metric, sequences) for metric in metrics]
 
 
 def with_guarantee(method: Method, task: Task, history: History, estimates: Estimates) -> Estimates:
@@ -53,28 +72,55 @@ def _guaranteed(method: Method, task: Task, history: History, metric: Metric, es
     game = None if estimate.value != estimate.value else _game(method, task, history, metric)
     if game is None:
         return estimate
-    low, high = interval(game[0].ratio, game[1], confidence=task.confidence, budget=task.budget)
+    low, high = interval(game.ratio, game.stages, confidence=task.confidence, budget=task.budget)
     low, high = min(low, estimate.value), max(high, estimate.value)
     return replace(estimate, low=low, high=high, interval="guaranteed")
 
 
-def _game(method: Method, task: Task, history: History, metric: Metric) -> tuple[TableRatio, list[Stage]] | None:
+def _game(
+    method: Method, task: Task, history: History, metric: Metric, sequences: list[SequenceOfDraws] | None = None
+) -> Game | None:
     """The metric as a ratio and the stages of draws; None where no proof is offered or nothing was answered."""
     pool = task.pool
-    tables = None if task.ahead else _tables(metric, len(pool.classes))  # a proof is about the points of the pool
+    if task.ahead or not offers_guarantee(method, metric, pool) or too_many_weights(pool):
+        return None  # a proof is about points that are there
+    tables = _tables(metric, len(pool.classes))
     if tables is None or not isinstance(method, DrawsInSequence):
         return None
     if len(tables) > 1 and history.skipped:  # points that a skip takes out of a slice change its known size
         return None
-    sequences = method.sequences(task, history)
+    sequences = method.sequences(task, history) if sequences is None else sequences
     if not any(len(one.rows) for one in sequences):
         return None
-    sequences = _about(sequences, _points(metric, pool), history)
-    if len(tables) > 1:
-        ratio = _of_difference(metric, tables, pool)
-    else:
-        ratio = table_ratio(*tables[0], metric.rows(metric, pool).codes, metric.members(pool))
-    return ratio, [_stage(ratio, one, history, pool) for one in sequences]
+    kept = _about(sequences, _points(metric, pool), history)
+    ratio = _ratio_of(metric, tables, pool)
+    ratio = replace(ratio, ratio=replace(ratio.ratio, fraction=task.fraction))
+    stages = [_stage(ratio, one, history, pool) for one in kept.values()]
+    return Game(ratio.ratio, stages, tuple(kept))
+
+
+MOST_WEIGHTS = 20_000
+"""Different weights of rows with which bets are placed: points of one weight are summed up together."""
+
+
+def too_many_weights(pool: Pool) -> str:
+    """Why no proof is offered for a pool whose rows have weights; empty if one is."""
+    if pool.weights is None or len(pool) <= MOST_WEIGHTS:
+        return ""
+    count = len(np.unique(pool.weights))
+    if count <= MOST_WEIGHTS:
+        return ""
+    return (
+        f"the rows of this pool have {count:,} different weights, and a proof is offered for at most "
+        f"{MOST_WEIGHTS:,}; round them, or leave the guarantee out"
+    )
+
+
+def _weight(members: Array | None, pool: Pool) -> Array | None:
+    """(N,) how often each point counts; None for once each."""
+    if pool.weights is None:
+        return members
+    return pool.weights if members is None else pool.weights * members
 
 
 def _points(metric: Metric, pool: Pool) -> Array:
@@ -86,17 +132,19 @@ def _points(metric: Metric, pool: Pool) -> Array:
     return found
 
 
-def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> list[SequenceOfDraws]:
-    """The sequences that are about all these points: what was drawn before some of them came tells nothing of those.
+def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> dict[int, SequenceOfDraws]:
+    """The sequences that are about all these points, by number: others tell nothing of some of them.
 
     Without any the labels are known and nothing else: one sequence without a draw.
     """
-    kept = [one for one in sequences if one.within is None or not (members & ~one.within).any()]
+    kept = {
+        number: one for number, one in enumerate(sequences) if one.within is None or not (members & ~one.within).any()
+    }
     if kept:
         return kept
     free = history.known < 0
     free[list(history.skipped)] = False
-    return [SequenceOfDraws(free, np.ones(history.n_points), None, np.zeros(0, np.int64))]
+    return {len(sequences): SequenceOfDraws(free, np.ones(history.n_points), None, np.zeros(0, np.int64))}
 
 
 Tables = tuple[Array, Array]
@@ -117,20 +165,28 @@ def _tables(metric: Metric, n_classes: int) -> list[Tables] | None:
     return known if len(known) == 1 or fixed else None
 
 
+def _ratio_of(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
+    if len(tables) > 1:
+        return _of_difference(metric, tables, pool)
+    return table_ratio(*tables[0], metric.rows(metric, pool).codes, _weight(metric.members(pool), pool))
+
+
 def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
     """A difference of means over known numbers of points as one mean over all points."""
     columns, scales = [], []
     for (_, part), (_, den) in zip(metric.parts, tables, strict=True):
         members, rows = part.members(pool), part.rows(part, pool).codes
         columns.append(rows if members is None else np.where(members, rows, -1))
-        size = float(den[rows, 0].sum() if members is None else den[rows[members], 0].sum())
-        scales.append(len(pool) / max(size, 1.0))
+        each = den[rows, 0] if pool.weights is None else den[rows, 0] * pool.weights
+        size = float(each.sum() if members is None else each[members].sum())
+        total = len(pool) if pool.weights is None else float(pool.weights.sum())
+        scales.append(total / size if size > 0 else float(total))
     kinds, codes = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
     num = np.zeros((len(kinds), len(pool.classes)))
     for place, ((factor, _), (above, _)) in enumerate(zip(metric.parts, tables, strict=True)):
         inside = kinds[:, place] >= 0
         num[inside] += factor * scales[place] * above[kinds[inside, place]]
-    return table_ratio(num, np.ones_like(num), codes.ravel(), bounds=metric.bounds)
+    return table_ratio(num, np.ones_like(num), codes.ravel(), pool.weights, metric.bounds)
 
 
 def _stage(ratio: TableRatio, sequence: SequenceOfDraws, history: History, pool: Pool) -> Stage:

@@ -118,8 +118,8 @@ class Memo:
             self._kept.clear()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Empty in another process: results are made again there."""
-        return Memo, ()
+        """Empty in another process: results are made again there, or read from the file."""
+        return Memo, (self.file,)
 
 
 class _Result:

@@ -3,9 +3,11 @@
 Waves k = 1, 2, ... are the values of the slice "wave", in the order in which they came. Each has a confidence sequence
 at level 1 - a_k that holds at every look (guarantee.py), with
     a_k = a * F / ((k + F - 1) (k + F)),    F = 12:    the sum over all waves is a                              (V8)
-so with probability 1 - a every wave's level lies in its sequence at all times, however many waves come. A drop is shown
-where the whole sequence of a wave lies below that of the wave it is compared with: with probability 1 - a no such drop
-is ever shown that is none, over all waves and looks together.
+so with probability 1 - a every wave's level lies in its sequence at all times, however many waves come. A drop against
+another wave is shown by the capitals of both waves' games together (G12), with error
+    a_k / 2 against the wave before,  a_k / 4 against the first,  a_k / (4 (k - 3)) against each other          (V10)
+so with probability 1 - a no drop is ever shown that is none, over all waves, comparisons and looks together.
+Where a metric has no such game, sequences are intervals for many labels, and a drop is shown where they do not overlap.
 """
 
 import math
@@ -16,9 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from altmas.errors import MetricError, PlanError
-from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate
 from altmas.frames import plain
-from altmas.guaranteed import guaranteed_interval
+from altmas.guarantee import interval
+from altmas.guarantee_pair import Better, Game, shown_apart
+from altmas.guaranteed import games_of
 from altmas.history import History
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
@@ -42,11 +46,17 @@ def error_of_wave(error: float, number: int) -> float:
     return error * FLAT / ((number + FLAT - 1) * (number + FLAT))
 
 
+def error_against(error: float, number: int, other: int) -> float:
+    """The share of a_k that the comparison of wave k with another has (V10); a wave may be compared with later ones."""
+    last, first = max(number, other), min(number, other)
+    return error_of_wave(error, last) / (2 if first == last - 1 else 4 if first == 1 else 4 * (last - 3))
+
+
 @dataclass(frozen=True)
 class Level:
     """One wave.
 
-    value, low, high               the metric there, with the interval of an estimate
+    value, low, high               the metric there, with the interval of an estimate (from 10 labels on)
     change, change_low, change_high  its difference to the wave that it is compared with, likewise
     always_low, always_high        what it lies between at every look, all waves together
     answer                         whether a drop against that wave is shown
@@ -196,59 +206,70 @@ def _levels(
     }
     task = replace(now.task, metrics=(*metrics, *changes.values()), targets=(), guarantee=False)
     estimates = {one.metric: one for one in now.plan.method.estimate(task, now.history)}
-    always, proofs = {}, []
-    for number, (wave, metric) in enumerate(of_wave.items(), start=1):
-        always[wave], proof = _always(now, metric, error_of_wave(1 - now.task.confidence, number))
-        proofs.append(proof)
+    error = 1 - now.task.confidence
+    games = dict(zip(waves, games_of(now.plan.method, task, now.history, metrics), strict=True))
+    always = {
+        wave: _always(now, of_wave[wave], games[wave], error_of_wave(error, number))
+        for number, wave in enumerate(waves, start=1)
+    }
     levels = []
-    for wave, other in zip(waves, compared, strict=True):
+    for number, (wave, other) in enumerate(zip(waves, compared, strict=True), start=1):
         own, change = estimates[of_wave[wave].name], estimates.get(changes[wave].name) if wave in changes else None
         inside = of_wave[wave].members(now.task.pool)
         assert inside is not None
-        levels.append(
-            Level(
-                wave,
-                int(inside.sum()),
-                own.labels,
-                *_bounds(own),
-                *_bounds(change),
-                *always[wave],
-                against=other if wave in changes else "",
-                answer=_answer(wave, other, always, estimates, of_wave, tolerance)
-                if wave in changes
-                else "cannot tell",
-            )
-        )
-    return levels, all(proofs)
+        answer: Answer = "cannot tell"
+        if wave in changes:
+            share = error_against(error, number, waves.index(other) + 1)
+            worse = _is_worse(now, of_wave[wave], (wave, other), games, always, share, tolerance)
+            told = [estimates[of_wave[one].name] for one in (wave, other)]
+            defined = not any(math.isnan(one.value) for one in told)
+            answer = "drop" if worse and defined else "no drop" if all(map(_enough, told)) else "cannot tell"
+        against = other if wave in changes else ""
+        few = [_too_few(estimates[of_wave[one].name]) for one in (wave, other) if one]
+        parts = (*_bounds(own, few[0]), *_bounds(change, any(few)), *always[wave][0])
+        levels.append(Level(wave, int(inside.sum()), own.labels, *parts, against=against, answer=answer))
+    return levels, all(proof for _, proof in always.values())
 
 
-def _bounds(one: Estimate | None) -> tuple[float, float, float]:
-    return (math.nan, math.nan, math.nan) if one is None else (one.value, one.low, one.high)
+def _bounds(one: Estimate | None, few: bool) -> tuple[float, float, float]:
+    """(value, low, high); no interval from a few labels: what lies in between holds for many."""
+    if one is None:
+        return math.nan, math.nan, math.nan
+    return (one.value, math.nan, math.nan) if few else (one.value, one.low, one.high)
 
 
-def _always(now: Snapshot, metric: Metric, error: float) -> tuple[tuple[float, float], bool]:
+def _too_few(told: Estimate) -> bool:
+    return told.labels < FLOOR and told.low != told.high
+
+
+def _always(now: Snapshot, metric: Metric, game: Game | None, error: float) -> tuple[tuple[float, float], bool]:
     """((low, high) at every look with that chance of an error, whether it has a proof)."""
+    if game is not None:
+        return interval(game.ratio, game.stages, confidence=1 - error, budget=now.task.budget), True
     task = replace(now.task, metrics=(metric,), targets=(), confidence=1 - error, stopping=True)
-    proven = guaranteed_interval(now.plan.method, task, now.history, metric)
-    if proven is not None:
-        return proven, True
     (found,) = now.plan.method.estimate(task, now.history)
     return (metric.bounds if math.isnan(found.low) else (found.low, found.high)), bool(math.isnan(found.value))
 
 
-def _answer(
-    wave: str,
-    other: str,
-    always: dict[str, tuple[float, float]],
-    estimates: dict[str, Estimate],
-    of_wave: dict[str, Metric],
+def _is_worse(
+    now: Snapshot,
+    metric: Metric,
+    pair: tuple[str, str],
+    games: dict[str, Game | None],
+    always: dict[str, tuple[tuple[float, float], bool]],
+    error: float,
     tolerance: float,
-) -> Answer:
-    """Whether the wave is shown to be worse than the other by more than the tolerance."""
-    (low, high), (other_low, other_high) = always[wave], always[other]
-    worse = low > other_high + tolerance if of_wave[wave].lower_is_better else high < other_low - tolerance
-    if worse:
-        return "drop"
-    told = [estimates[of_wave[one].name] for one in (wave, other)]
-    enough = all(one.labels >= LEAST_DRAWN or one.low == one.high for one in told)
-    return "no drop" if enough and not any(math.isnan(one.value) for one in told) else "cannot tell"
+) -> bool:
+    """Whether the first of two waves is shown to be worse than the second by more than the tolerance."""
+    own, other = games[pair[0]], games[pair[1]]
+    # Of a pool that is a sample of a larger table the sequences alone say how far that table may lie (G11).
+    if own is not None and other is not None and min(own.ratio.fraction, other.ratio.fraction) >= 1:
+        better: Better = "lower" if metric.lower_is_better else "higher"
+        return shown_apart(other, own, margin=tolerance, error=error, budget=now.task.budget, better=better)
+    (low, high), (other_low, other_high) = always[pair[0]][0], always[pair[1]][0]
+    return low > other_high + tolerance if metric.lower_is_better else high < other_low - tolerance
+
+
+def _enough(told: Estimate) -> bool:
+    """Whether a wave has enough labels to say that no drop is shown."""
+    return not math.isnan(told.value) and (told.labels >= LEAST_DRAWN or told.low == told.high)

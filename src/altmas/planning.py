@@ -112,7 +112,7 @@ def plan_widths(
     sides = _thresholds(thresholds or {}, task)
     chosen = [_with_interval(method, pool) for method in methods]
     for method in chosen if task.ahead else ():
-        check_ahead(method)
+        check_ahead(method, pool)
     steps, begun = _steps(budgets, len(pool)), history or History(len(pool))
     chances, assumption = imagination(pool, accuracy, begun)
     batch = max(1, steps[-1] // BATCHES)
@@ -144,7 +144,7 @@ def plan_widths(
         for key, values in settled.items()
         if key[3] == "interval" or (not task.ahead and _has_proof(offered[key[0]], key[1], task))
     )
-    return WidthPlan(tuple(widths), assumption, tuple(decisions), about, _unlearnable(pool, accuracy, begun))
+    return WidthPlan(tuple(widths), assumption, tuple(decisions), task.population, _unlearnable(pool, accuracy, begun))
 
 
 def _thresholds(given: Mapping[str, float], task: Task) -> list[tuple[Metric, float]]:
@@ -174,7 +174,7 @@ def _settled_by(
 
 def _has_proof(method: Method, name: str, task: Task) -> bool:
     (metric,) = (metric for metric in task.metrics if metric.name == name)
-    return offers_guarantee(method, metric, len(task.pool.classes))
+    return offers_guarantee(method, metric, task.pool)
 
 
 def imagination(pool: Pool, accuracy: float | None, history: History) -> tuple[NDArray[np.float64], str]:

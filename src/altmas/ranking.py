@@ -15,13 +15,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 from altmas.errors import MethodError
-from altmas.estimates import LEAST_DRAWN
+from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN
 from altmas.frames import frame_of, plain
 from altmas.history import History
 from altmas.methods import Method, check_ahead
 from altmas.methods.assured.contest import ComparesModels, Contest, metrics_to_rank
 from altmas.metrics import Metric
 from altmas.streams import stream
+from altmas.suggest import listing
 from altmas.task import Task
 
 if TYPE_CHECKING:
@@ -61,9 +62,11 @@ class Ranked:
 class Ranking(Sequence[Ranked]):
     """Models from the best down; those that are shown to be worse come last.
 
-    contender           the model next to the best that is not told apart from it; None if all others are worse
+    contender           the model next to the best that is not told apart from it; None if there is none
     labels_to_separate  about how many more labels would tell these two apart; None if more than the pool has
-    about               "pool" or "future": whether they are ranked on this pool, or on data like it
+    about               "pool", "source" or "future": whether they are ranked on this pool, on all rows of which it is
+                        a random sample, or on data like it
+    alike               models that no label can tell from the best: for this metric they say the same of every point
     """
 
     models: tuple[Ranked, ...]
@@ -75,6 +78,7 @@ class Ranking(Sequence[Ranked]):
     labels_to_separate: int | None = None
     note: str = ""
     about: str = "pool"
+    alike: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, key: int | str) -> Ranked: ...
@@ -110,20 +114,22 @@ class Ranking(Sequence[Ranked]):
         if self.note:
             return self.note
         tied, worse = self.tier(TIED), self.tier(WORSE)
-        where = "on data like this pool" if self.about == "future" else "on this pool"
+        where = f"on {ABOUT_WHAT[self.about]}"
         told = f"By {self.metric} {where}, {self.best} looks best after {self.labels:,} labels; "
         if len(self.models) == 2:
             told += f"{self.models[1].model} is {'shown to be worse' if worse else 'not shown to be worse'}"
         else:
             told += f"{len(worse)} of the other {len(self.models) - 1} models "
             told += f"{'is' if len(worse) == 1 else 'are'} shown to be worse"
-        if not tied:
-            return told + "."
-        more = (
-            "more labels than the pool has" if self.labels_to_separate is None else f"{self.labels_to_separate:,} more"
-        )
-        told += "" if len(self.models) == 2 else f", {len(tied)} not yet"
-        return told + f". To tell it from {self.contender} takes about {more}."
+        if tied and len(self.models) > 2:
+            told += f", {len(tied)} not yet"
+        if self.contender is not None:
+            wanted = self.labels_to_separate
+            more = "more labels than the pool has" if wanted is None else f"about {wanted:,} more"
+            told += f". To tell it from {self.contender} takes {more}"
+        if self.alike:
+            told += f". No label can tell it from {listing(self.alike)}: they say the same of every point"
+        return told + "."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
@@ -131,7 +137,8 @@ class Ranking(Sequence[Ranked]):
         whole = {"metric": self.metric, "confidence": self.confidence, "labels": self.labels, "method": self.method}
         whole |= {"about": self.about}
         next_pair = {"contender": self.contender, "labels_to_separate": self.labels_to_separate}
-        return {**whole, "best": self.best, **next_pair, "note": self.note, "models": rows}
+        alike = list(self.alike)
+        return {**whole, "best": self.best, **next_pair, "alike": alike, "note": self.note, "models": rows}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
@@ -177,38 +184,49 @@ def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ..
         raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
     names = [metric.model or "" for metric in metrics]
     if task.ahead:
-        check_ahead(method)
+        check_ahead(method, task.pool)
     contest = method.contest(task, history, metrics)
     told = (name, task.confidence, len(history.labels), method.name)
     if contest is None:
         unknown = tuple(Ranked(one, math.nan, math.nan, math.nan, math.nan, TIED) for one in names)
-        return Ranking(unknown, *told, note="no drawn label yet: nothing is known about these models", about=task.about)
-    return replace(_ranking(contest, names, task, told), about=task.about)
+        return Ranking(
+            unknown, *told, note="no drawn label yet: nothing is known about these models", about=task.population
+        )
+    return replace(_ranking(contest, names, task, told), about=task.population)
 
 
 def _ranking(contest: Contest, names: list[str], task: Task, told: tuple[str, float, int, str]) -> Ranking:
-    best, sign = contest.best, -1.0 if contest.metrics[0].lower_is_better else 1.0
+    best = contest.best
     factors = contest.critical(task.confidence, stream(task.seed, "ranking", contest.labels))
-    rows = []
-    for k, name in enumerate(names):
-        value = float(contest.values[k])
-        if k == best:
-            rows.append(Ranked(name, value, 0.0, math.nan, math.nan, BEST))
-            continue
-        low, high = contest.interval(best, k, float(factors[k]))
-        low, high = (low, high) if sign > 0 else (-high, -low)
-        decided = contest.exact or contest.drawn >= LEAST_RANKED
-        tier = WORSE if decided and low > 0 else TIED
-        rows.append(Ranked(name, value, sign * float(contest.values[best] - value), low, high, tier))
+    rows = [_ranked(contest, k, name, float(factors[k])) for k, name in enumerate(names)]
+    alike = tuple(one.model for k, one in enumerate(rows) if one.tier == TIED and contest.same_as_best(k))
     places = {BEST: 0, TIED: 1, WORSE: 2}
     rows.sort(key=lambda one: (places[one.tier], math.isnan(one.behind), one.behind))
-    tied = [one for one in rows if one.tier == TIED and not math.isnan(one.behind)]
+    tied = [one for one in rows if one.tier == TIED and not math.isnan(one.behind) and one.model not in alike]
     if not tied or contest.unlabelled == 0:
-        return Ranking(tuple(rows), *told, contender=tied[0].model if tied else None)
+        return Ranking(tuple(rows), *told, contender=tied[0].model if tied else None, alike=alike)
     other = names.index(tied[0].model)
     floor = contest.least_half_width(best, other, float(factors[other]))
     more = _more_labels(tied[0], contest, floor)
-    return Ranking(tuple(rows), *told, contender=tied[0].model, labels_to_separate=more)
+    return Ranking(tuple(rows), *told, contender=tied[0].model, labels_to_separate=more, alike=alike)
+
+
+def _ranked(contest: Contest, k: int, name: str, factor: float) -> Ranked:
+    """One model beside the best; values and differences inside their bounds, as estimates are."""
+    best, sign = contest.best, -1.0 if contest.metrics[0].lower_is_better else 1.0
+    value, highest = (_inside(float(contest.values[one]), contest.metrics[one].bounds) for one in (k, best))
+    if k == best:
+        return Ranked(name, value, 0.0, math.nan, math.nan, BEST)
+    low, high = contest.interval(best, k, factor)
+    low, high = (low, high) if sign > 0 else (-high, -low)
+    decided = contest.exact or contest.drawn >= LEAST_RANKED
+    behind = _inside(sign * (highest - value), (low, high))
+    return Ranked(name, value, behind, low, high, WORSE if decided and low > 0 else TIED)
+
+
+def _inside(value: float, bounds: tuple[float, float]) -> float:
+    """The value, or the bound that it lies beyond; nan stays, and nan bounds bind nothing."""
+    return bounds[0] if value < bounds[0] else bounds[1] if value > bounds[1] else value
 
 
 def _more_labels(contender: Ranked, contest: Contest, floor: float = 0.0) -> int | None:

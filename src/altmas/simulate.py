@@ -3,9 +3,12 @@
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,11 +19,13 @@ from altmas.errors import FileError, MethodError, PlanError
 from altmas.frames import frame_of
 from altmas.history import History
 from altmas.intervals import normal_quantile
+from altmas.memo import ArrayFile, Memo
 from altmas.methods import Method, check, check_ahead, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.metrics import MetricLike, metric_set, truth_values
 from altmas.outputs import NOTHING, Kept, kept_by, writable, write_whole
 from altmas.pool import Pool
+from altmas.pool.first_phase import refuse_sample, sampled_rows
 from altmas.progress import progress_bar
 from altmas.ranking import WORSE
 from altmas.ranking import rank as rank_models
@@ -88,6 +93,7 @@ def simulate(
     confidence: float = DEFAULT_CONFIDENCE,
     rank: str = "",
     about: About = "pool",
+    sample: int | None = None,
     results: str | Path | None = None,
     progress: bool = True,
 ) -> Simulation:
@@ -101,6 +107,8 @@ def simulate(
              the model ranked best", has the true value of the chosen model beside that of the truly best one
     about    "future": the given pool stands for all data; every run takes a sample of it, of whole groups and with
              replacement, as its pool, and intervals are to cover the value on all data
+    sample   every run takes a random sample of so many points as its pool (`Pool.sample_from`), and intervals are to
+             cover the value on all points
     results  a .jsonl file: finished runs are kept there and not repeated when the same call is made again
 
     Raises PlanError, UnknownLabel, MetricError or MethodError before anything runs.
@@ -108,26 +116,62 @@ def simulate(
     ranked = metrics_to_rank(rank, pool) if rank else ()
     task = Task(pool, metric_set(metrics, pool), confidence, seed, rank=ranked, about=about)
     labels = truth_codes(pool, truth)
-    steps = _steps(budgets, repeats, batch, len(pool))
+    steps = _steps(budgets, repeats, batch, len(pool) if sample is None else sample)
+    _refuse_sample(pool, sample, about)
     chosen = [method_named(method) for method in methods]
     for method in chosen:
-        check(method, pool, task.metrics)
+        check(method, pool if sample is None else _as_sample(pool), task.metrics)
         if task.ahead:
-            check_ahead(method)
+            check_ahead(method, pool)
         if rank and not isinstance(method, ComparesModels):
             raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
     cells = [(method, repeat) for repeat in range(repeats) for method in chosen]
-    journal = Journal(results, _settings(task, steps, batch, seed), kept=kept_by(pool))
+    settings = _settings(task, steps, batch, seed) | ({} if sample is None else {"sample": sample})
+    journal = Journal(results, settings, kept=kept_by(pool))
     waiting = [cell for cell in cells if _key(*cell) not in journal.done]
-    calls = ((method, task, labels, steps, batch, repeat) for method, repeat in waiting)
+    calls = ((method, task, labels, steps, batch, repeat, sample) for method, repeat in waiting)
     # Processes, not threads: each run owns its own compiled surrogate and its own thread cap.
     jobs = None if n_jobs is None else min(n_jobs, max(len(waiting), 1))
-    with progress_bar("simulating", len(cells), shown=progress) as bar:
+    with _shared(pool.memo), progress_bar("simulating", len(cells), shown=progress) as bar:
         bar.advance(len(cells) - len(waiting))
         for (method, repeat), rows in zip(waiting, in_processes(_run, calls, jobs), strict=True):
             journal.append(_key(method, repeat), rows)
             bar.advance(1)
     return Simulation([row for cell in cells for row in journal.done[_key(*cell)]])
+
+
+@contextmanager
+def _shared(memo: Memo) -> Iterator[None]:
+    """While it lasts, arrays that take long to make are kept in a temporary file: processes make them once."""
+    if memo.file is not None:
+        yield
+        return
+    with TemporaryDirectory(prefix="altmas-") as folder:
+        memo.file = ArrayFile(Path(folder) / "description")
+        try:
+            yield
+        finally:
+            memo.file = None
+
+
+def _as_sample(pool: Pool) -> Pool:
+    """The pool as methods see a sample of it, for what they can do and cannot."""
+    other = copy(pool)
+    other.sampled_from = len(pool) + 1
+    return other
+
+
+def _refuse_sample(pool: Pool, sample: int | None, about: About) -> None:
+    """PoolError or PlanError if runs cannot be made of samples of the pool, or the pool is one itself."""
+    if pool.sampled_from is not None:
+        raise PlanError(
+            f"this pool is a random sample of {pool.sampled_from:,} rows, and the truth of its points does not tell "
+            "the value on all rows; simulate on the whole table (sample=0 in from_table), with sample=... for each run"
+        )
+    if sample is not None:
+        refuse_sample(sample, len(pool), weighted=pool.weights is not None)
+        if about == "future":
+            raise PlanError("sample=... with about='future': every run is a sample already; leave one of the two out")
 
 
 def truth_codes(pool: Pool, truth: ArrayLike) -> NDArray[np.int64]:
@@ -147,7 +191,15 @@ def _steps(budgets: Sequence[int], repeats: int, batch: int, n_points: int) -> l
     return steps
 
 
-def _run(method: Method, task: Task, truth: NDArray[np.int64], steps: list[int], batch: int, repeat: int) -> list[Row]:
+def _run(
+    method: Method,
+    task: Task,
+    truth: NDArray[np.int64],
+    steps: list[int],
+    batch: int,
+    repeat: int,
+    sample: int | None = None,
+) -> list[Row]:
     """One run of one method: the estimates at each number of labels."""
     from threadpoolctl import threadpool_limits
 
@@ -157,6 +209,9 @@ def _run(method: Method, task: Task, truth: NDArray[np.int64], steps: list[int],
     if task.ahead:
         sampled = sample_of_groups(task.pool, np.random.default_rng([task.seed, 1]))
         task, truth = replace(task, pool=task.pool._taken(*sampled)), truth[sampled[0]]
+    if sample is not None and sample < len(task.pool):
+        chosen = sampled_rows(len(task.pool), sample, task.seed)
+        task, truth = replace(task, pool=task.pool._sample(chosen)), truth[chosen]
     rows: list[Row] = []
     history, started = History(len(task.pool)), time.perf_counter()
     with threadpool_limits(1):

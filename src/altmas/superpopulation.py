@@ -16,6 +16,11 @@ further down than without it, and likewise up: the rule of three for groups. Wit
 they come as whole groups; F is at least
     S^2 exp(-K/3) N/G*                                                                                             (F4)
 with the smaller K of both sides, as if all that lowers it did.
+
+A pool that is a uniform random sample of a larger table, its share f of the rows, is about that table. The same holds
+with groups left out, since rows were taken one by one, and with less left open the more of the table it is:
+    (1 - f) F   in place of F,       f / -log(1 - f)  times (F3)                                                   (P2)
+as the chance that M rows all stay outside is at most (1 - f)^M. f = 0 is data to come.
 """
 
 import math
@@ -109,24 +114,43 @@ class Influences:
         return groups_moving(sign * self.shown, own, self.largest + self.beyond / SEEN)
 
 
-def spread_of_pool(told: Influences, value: float, bounds: tuple[float, float], tail: float) -> PoolSpread:
-    """What the pool says about data like it; tail = log(1 / chance of a miss on one side)."""
+def spread_of_pool(
+    told: Influences, value: float, bounds: tuple[float, float], tail: float, fraction: float = 0.0
+) -> PoolSpread:
+    """What the pool says about data like it; tail = log(1 / chance of a miss on one side).
+
+    fraction  share f of what it is about that the pool is (P2): 0 for data to come
+    """
     groups = effective_groups(told.counting, told.groups)
     seen = [told.groups_with(sign) for sign in (-1.0, 1.0)]
     variance = variance_between(told)
     if told.groups is not None:
         variance = max(variance, told.squares * least_effect(min(seen), float(told.counting.sum()), groups))
     ratio = variance / told.squares if told.squares > 0 else 1.0  # design effect of the groups
+    tail *= seldom_outside(fraction)
     low, high = (_unseen(abs(value - bound), groups, tail, one) for bound, one in zip(bounds, seen, strict=True))
+    left = 1 - fraction
     evidence = Evidence(
-        variance=variance,
-        skew_low=max(-told.skew * ratio, 0.0),
-        skew_high=max(told.skew * ratio, 0.0),
-        curve=ratio / max(told.size, 1),
+        variance=left * variance,
+        skew_low=left * max(-told.skew * ratio, 0.0),
+        skew_high=left * max(told.skew * ratio, 0.0),
+        curve=left * ratio / max(told.size, 1),
         unseen_low=low,
         unseen_high=high,
     )
     return PoolSpread(evidence, math.inf if told.groups is None else groups)
+
+
+def seldom_outside(fraction: float) -> float:
+    """f / -log(1 - f) of (P2): 1 for data to come, 0 for the pool itself."""
+    if fraction <= 0:
+        return 1.0
+    return fraction / -math.log1p(-fraction) if fraction < 1 else 0.0
+
+
+def left_when_labelled(labelled: float, fraction: float) -> float:
+    """Share of the variance that is left when every point is labelled, if a share of the points is labelled now."""
+    return labelled * (1 - fraction) / (1 - fraction * labelled)
 
 
 def variance_between(told: Influences) -> float:

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from altmas.metrics import Metric
 from altmas.pool import Pool
 
@@ -15,6 +18,9 @@ About = Literal["pool", "future"]
 """What numbers are about: the items of the pool, or data like it, of which the pool is a sample."""
 
 ABOUT: tuple[About, ...] = ("pool", "future")
+
+Population = Literal["pool", "source", "future"]
+"""The same as results have it: a pool that is a random sample is spoken of as what it was taken from."""
 
 
 @dataclass(frozen=True)
@@ -37,3 +43,27 @@ class Task:
     def ahead(self) -> bool:
         """Whether it is about data like the pool, not about the pool itself."""
         return self.about == "future"
+
+    @property
+    def population(self) -> Population:
+        """What numbers are about: the pool, all rows of which it is a random sample ("source"), or data to come."""
+        if self.about == "future":
+            return "future"
+        return "pool" if self.pool.sampled_from is None else "source"
+
+    @property
+    def fraction(self) -> float:
+        """Which part of what it is about the pool is: 1 for the pool itself, 0 for data to come."""
+        if self.about == "future":
+            return 0.0
+        return 1.0 if self.pool.sampled_from is None else len(self.pool) / self.pool.sampled_from
+
+    @property
+    def beyond(self) -> bool:
+        """Whether it is about more than the points of the pool: labels of all of them leave something open."""
+        return self.fraction < 1
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """(N,) groups that points come in, where they matter: for data to come. Rows are sampled one by one."""
+        return self.pool.group if self.ahead else None

@@ -91,7 +91,7 @@ def choose_threshold(session: "Session", text: str) -> ThresholdChoice:
     task = replace(session.task, metrics=(*kept.values(), *cost.values()), targets=())
     told = session.method.estimate(task, session.history)
     path = tuple((t, told[kept[t].name], told[cost[t].name]) for t in grid if t in kept and t in cost)
-    complete = len(session.history.labels) == len(session.pool) and not session.task.ahead
+    complete = len(session.history.labels) == len(session.pool) and not session.task.beyond
     early = session.history.drawn_labels < LEAST_DRAWN and not complete
     order = path if metric.about.falls else path[: max(1, round(len(path) * (1 - FIRST_SHARE)))][::-1]
     best, threshold = order[0], math.nan

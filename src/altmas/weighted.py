@@ -159,7 +159,7 @@ def draws_of(history: History) -> Draws:
 def _probabilities(batch: Batch) -> list[float]:
     if batch.probabilities is None:  # only where everything is labelled, so that no weight matters
         return [1.0] * len(batch.indices)
-    return [float(one) for one in batch.probabilities]
+    return [float(probability) for probability in batch.probabilities]
 
 
 def _volunteered_before(history: History) -> list[int]:

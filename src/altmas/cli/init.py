@@ -7,8 +7,10 @@ import typer
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import START, command
+from altmas.errors import PoolError
 from altmas.methods import DEFAULT_METHOD
 from altmas.session import Session
+from altmas.session.archive import LIMIT, archivable
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 
 
@@ -27,12 +29,16 @@ def init(
     data: opt.Data,
     prediction: opt.Prediction = None,
     id: opt.Id = None,
-    features: opt.Features = None,
+    features: opt.FeaturesOrShown = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,
     show_: opt.Show = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    values: opt.Values = None,
+    weight: opt.Weight = None,
+    sample: opt.Sample = None,
+    store: opt.Store = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budget: Annotated[
@@ -86,7 +92,14 @@ def init(
     keep the table where it is, the session reads it again. Without --prediction it is the items themselves that are
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
-    pool = opt.pool_of(data, prediction, id, features, scores, slices, show_, classes, group)
+    pool = opt.pool_of(
+        data, prediction, id, features, scores, slices, show_, classes, group, weight, sample, seed, store, values
+    )
+    if pool.source is None and not archivable(pool):
+        raise PoolError(
+            f"{data} is not on this machine, and its features and scores are more than {LIMIT // 2**20} MB: no later "
+            "command could open the session; keep them here with --store pool.parquet; nothing was made"
+        )
     made = Session.create(
         session,
         pool,
@@ -113,8 +126,6 @@ def init(
     if len(pool.models) > 1:
         show.say(f"{show.counted(len(pool.models), 'model')}: {', '.join(model.name for model in pool.models)}")
     show.say(f"{listed}: method {made.method.name}, {limit}")
-    if pool.features is None and pool.items is not None and show_:
-        show.hint(f"no features: --features {show_[0]} makes some of what is shown, from which the method learns")
     if pool.classes_inferred:
         show.hint("the classes are those that are predicted; if a label can be another one, name each with --class")
     show.hint(f"next: altmas label {session}")

@@ -57,7 +57,8 @@ def monitor(
 
 
 def _row(one: Level) -> tuple[str, ...]:
-    change = "-" if math.isnan(one.change) else f"{one.change:+.3f} [{one.change_low:+.3f}, {one.change_high:+.3f}]"
+    change = "-" if math.isnan(one.change) else f"{one.change:+.3f}"
+    change += "" if math.isnan(one.change_low) else f" [{one.change_low:+.3f}, {one.change_high:+.3f}]"
     interval = "-" if math.isnan(one.low) else f"[{one.low:.3f}, {one.high:.3f}]"
     always = f"[{one.always_low:.3f}, {one.always_high:.3f}]"
     drop = (

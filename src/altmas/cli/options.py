@@ -15,6 +15,8 @@ from altmas.methods import GROUPS, METHODS, grouped
 from altmas.metrics import known_names
 from altmas.outputs import STDOUT
 from altmas.pool import Pool
+from altmas.pool.first_phase import AUTOMATIC, LARGE
+from altmas.pool.tables import AUTO
 from altmas.session import Session
 from altmas.suggest import listing
 from altmas.task import ABOUT
@@ -94,13 +96,19 @@ Id = Annotated[
         rich_help_panel=POOL,
     ),
 ]
+_made = (
+    "A .npy file aligned by row, a column of numbers, or one of texts, image paths or categories, from which "
+    "numbers are made (COLUMN:embedding: by a language model); repeatable."
+)
 Features = Annotated[
+    list[str] | None, typer.Option("--features", metavar="FILE|COLUMN", help=_made, rich_help_panel=POOL)
+]
+FeaturesOrShown = Annotated[
     list[str] | None,
     typer.Option(
         "--features",
         metavar="FILE|COLUMN",
-        help="A .npy file aligned by row, a column of numbers, or one of texts, image paths or categories, from which "
-        "numbers are made; repeatable.",
+        help=f"{_made} By default what is shown, where numbers can be made of it; none: no features.",
         rich_help_panel=POOL,
     ),
 ]
@@ -129,6 +137,36 @@ Group = Annotated[
         rich_help_panel=POOL,
     ),
 ]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        metavar="COLUMN",
+        help="Column of how many rows a row stands for; metrics are those of the rows written out.",
+        rich_help_panel=POOL,
+    ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample",
+        metavar="N",
+        help=f"A random sample of N rows is the pool, counted in every interval; 0 for all rows. By default "
+        f"{AUTOMATIC:,} of more than {LARGE:,}.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FILE.parquet",
+        help="Keep what is read there, and numbers in .npy files beside it: for tables that are not on this machine.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
 About = Annotated[
     str,
     typer.Option(
@@ -153,6 +191,15 @@ Classes = Annotated[
         "--class",
         metavar="NAME",
         help="A class, in the order of the scores; repeatable. By default those predicted.",
+        rich_help_panel=POOL,
+    ),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="CLASS=NUMBER",
+        help=literal("What mean, share[>=1] and weighted_kappa take a class for; repeated, one for each class."),
         rich_help_panel=POOL,
     ),
 ]
@@ -236,6 +283,11 @@ def pool_of(
     show: Sequence[str] | None,
     classes: Sequence[str] | None,
     group: str | None = None,
+    weight: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    store: Path | None = None,
+    values: Sequence[str] | None = None,
 ) -> "Pool":
     """The pool that the options describe."""
     with working("reading the table"):
@@ -243,18 +295,36 @@ def pool_of(
             data,
             prediction=(prediction[0] if len(prediction) == 1 else list(prediction)) if prediction else None,
             id=id,
-            features=features or None,
+            features=_features(features),
             scores=scores_of(scores, prediction or ()),
             slices=slices or (),
             show=(show[0] if len(show) == 1 else show) if show else None,
             classes=classes or None,
             group=group,
+            values=numbers("--value", values) or None,
+            weight=weight,
+            sample=sample,
+            sample_seed=seed,
+            store=store,
+        )
+    if pool.sampled_from is not None:
+        hint(
+            f"a random sample of {len(pool):,} of {pool.sampled_from:,} rows is the pool; intervals are about all rows"
         )
     for how in pool.made_features:
-        hint(f"features: {how}")
+        hint(f"features: {how}" + ("" if features else "; --features none leaves them out"))
+    if pool.unmade:
+        hint(f"no features of what is shown: {pool.unmade}")
     for notice in pool.notices:
         hint(f"note: {notice}")
     return pool
+
+
+def _features(given: Sequence[str] | None) -> Sequence[str] | str | None:
+    """What --features says: nothing means what is shown, "none" none."""
+    if not given:
+        return AUTO
+    return None if list(given) == ["none"] else given
 
 
 def scores_of(scores: Sequence[str] | None, models: Sequence[str]) -> Sequence[str] | dict[str, list[str]] | None:

@@ -30,11 +30,15 @@ def plan(
     ] = None,
     data: opt.OptionalData = None,
     prediction: opt.Prediction = None,
-    features: opt.Features = None,
+    features: opt.FeaturesOrShown = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,
+    show_: opt.Show = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    values: opt.Values = None,
+    weight: opt.Weight = None,
+    sample: opt.Sample = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budgets: Annotated[
@@ -86,7 +90,9 @@ def plan(
     elif data is None or prediction is None:
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
-        pool = opt.pool_of(data, prediction, None, features, scores, slices, None, classes, group)
+        pool = opt.pool_of(
+            data, prediction, None, features, scores, slices, show_, classes, group, weight, sample, seed, values=values
+        )
     if chosen.traits.interval == "none":
         show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")
     found = plan_widths(

@@ -29,6 +29,13 @@ def report(
         bool,
         typer.Option("--items", help="Put the labelled items into it, errors first; by default none is."),
     ] = False,
+    notes: Annotated[
+        bool,
+        typer.Option(
+            "--notes/--no-notes",
+            help="Whether what annotators wrote is in it; which item they meant only with --items.",
+        ),
+    ] = True,
     since: Annotated[
         Path | None,
         typer.Option(
@@ -44,7 +51,7 @@ def report(
     """
     place = opt.output(output or session.with_suffix(".html"))
     with opt.opened(session) as one, show.working("writing the report"):
-        found = one.report(None if json else place, items=items, force=force, since=since)
+        found = one.report(None if json else place, items=items, notes=notes, force=force, since=since)
     if json:
         typer.echo(found.to_json(), nl=False)
         return

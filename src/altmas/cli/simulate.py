@@ -41,6 +41,9 @@ def simulate(
     slices: opt.Slices = None,
     classes: opt.Classes = None,
     group: opt.Group = None,
+    values: opt.Values = None,
+    weight: opt.Weight = None,
+    sample: opt.Sample = None,
     metrics: opt.Metrics = None,
     methods: Annotated[
         list[str] | None,
@@ -83,13 +86,13 @@ def simulate(
     true = classes_of(data, truth)
     seen = {name for column in prediction or () for name in classes_of(data, column).tolist()}
     names = classes or sorted({*true.tolist(), *seen}, key=lambda one: (str(type(one)), one))
-    pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names, group)
+    pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names, group, weight, 0, values=values)
     found = run(
         pool,
         true,
         methods=list(dict.fromkeys(methods or ([DEFAULT_METHOD] if rank else [DEFAULT_METHOD, "tradition"]))),
         metrics=metrics or list(DEFAULT_METRICS),
-        budgets=budgets or [min(n, len(pool)) for n in (50, 100, 200)],
+        budgets=budgets or [min(n, sample or len(pool)) for n in (50, 100, 200)],
         repeats=repeats,
         seed=seed,
         n_jobs=jobs,
@@ -97,6 +100,7 @@ def simulate(
         confidence=confidence,
         rank=rank,
         about=opt.about_of(about),
+        sample=sample or None,
         results=results,
         progress=not show.quiet(),
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from altmas.errors import MethodError
+from altmas.errors import MethodError, PlanError
 from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.methods.assured import Assured
@@ -147,8 +147,9 @@ def grouped(names: Collection[str], *, mean: bool = True) -> str:
 def with_figures(name: str) -> str:
     """A method's name with its mean coverage, its label value and the extra that it needs."""
     traits, (coverage, value) = METHODS[name]().traits, FIGURES.get(name, (None, math.nan))
+    held = "-" if coverage is None else f"{coverage:.3f}"
     said = [
-        "no interval" if traits.interval == "none" else "-" if coverage is None else f"{coverage:.3f}",
+        {"none": "no interval", "credible": f"a belief, {held}"}.get(traits.interval, held),
         "-" if math.isnan(value) else f"{value:.2g}",
         f"altmas[{traits.extra}]" if traits.extra else "",
     ]
@@ -184,17 +185,37 @@ def check(method: Method, pool: Pool, metrics: Sequence[Metric] | None = None) -
             if not lacking(make(), pool) and not unsupported(make(), metrics or ())
         ]
         raise MethodError(f"method {method.name!r} {reason}; methods that can: {grouped(able)}")
+    if pool.weights is not None and not method.traits.weights:
+        raise MethodError(
+            f"method {method.name!r} counts every row once, and rows of this pool have weights; methods that can: "
+            f"{', '.join(name for name, make in METHODS.items() if make().traits.weights)}"
+        )
+    if pool.sampled_from is not None and not method.traits.ahead:
+        raise MethodError(
+            f"method {method.name!r}: its intervals are about the points of the pool alone, and this pool is a random "
+            f"sample of {pool.sampled_from:,} rows; methods that count that: {_able_ahead()}"
+        )
     check_installed(method)
 
 
-def check_ahead(method: Method) -> None:
-    """MethodError if the method's intervals cannot be about data like the pool, naming methods whose can."""
+def check_ahead(method: Method, pool: Pool | None = None) -> None:
+    """MethodError if the method's intervals cannot be about data like the pool, naming methods whose can; PlanError
+    if rows have weights.
+    """
     if not method.traits.ahead:
-        able = [name for name, make in METHODS.items() if make().traits.ahead]
         raise MethodError(
             f"method {method.name!r} with about='future': its intervals are about the items of the pool alone; methods "
-            f"that can speak of data like them: {', '.join(able)}"
+            f"that can speak of data like them: {_able_ahead()}"
         )
+    if pool is not None and pool.weights is not None:
+        raise PlanError(
+            "about='future' with rows that have weights: whether a row that stands for k is one observation or k of "
+            "them is not known; write the rows out and name what comes together (group=), or leave one of the two out"
+        )
+
+
+def _able_ahead() -> str:
+    return ", ".join(name for name, make in METHODS.items() if make().traits.ahead)
 
 
 def check_installed(method: Method) -> None:

@@ -19,7 +19,9 @@ class Traits:
     extra      the extra of the package that holds what it computes with; empty if it needs none
     metrics    kinds of metrics it can estimate; empty for any
     any_metric whether it estimates metrics that are no function of the table of predicted and true classes of one model
-    ahead      whether its intervals can be about data like the pool (`Task.about`)
+    ahead      whether its intervals can be about data like the pool (`Task.about`), or about all rows of which the pool
+               is a random sample
+    weights    whether rows may stand for several (`Pool.weights`)
     one_class  all metrics must be about the same class
     interval   the kind of interval it gives, as in Estimate.interval
     grows      whether it goes on when items are added to the pool
@@ -32,6 +34,7 @@ class Traits:
     metrics: tuple[str, ...] = ()
     any_metric: bool = False
     ahead: bool = False
+    weights: bool = False
     one_class: bool = False
     interval: str = "none"
     grows: bool = False

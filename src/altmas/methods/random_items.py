@@ -4,7 +4,12 @@ The metric is taken at the weights of the labels: 1 for a volunteered one, R / n
 were not volunteered and n the drawn labels among the metric's points. phi_i = D_i(y_i) with the constant of the point:
     V = (1 - n/R) n/(n - 1) sum over the drawn of (R/n)^2 (phi_i - mean phi)^2                                     (S9)
 About data like the pool the sample is one of that data: the factor 1 - n/R, which is there because the pool ends, is
-left out, volunteered labels count with weight 1, and terms are added over groups before they are squared (F1).
+left out, volunteered labels count with weight 1, and terms are added over groups before they are squared (F1), with
+G* of (F2) in place of G: the mean takes more from groups of unequal size. Where no term differs from 0, as without an
+error, labels count as if they came in whole groups (F4).
+Of a pool that is a random sample, the share f of all rows, a label with weight w has its square times 1 - f/w (P3): the
+sample within the sample, and the sample itself with (1 - f). Where a row stands for k_i rows, its weight is k_i R/n,
+and phi_i is k_i (D_i - the weighted mean of D); the interval reaches at least as far as rows nobody drew could (V4).
 A sample in which every answer is right would have V = 0, so z^2 labels are added whose influence is at either end of
 its range with equal chances, wherever the metric has bounds; where labels come in groups, so do those that are added:
 there are as many of them to the effective number of labels, n over the effect of the groups. Points that were added to
@@ -19,7 +24,14 @@ import numpy as np
 
 from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.history import History
-from altmas.intervals import Evidence, bounded_interval, normal_quantile, student_quantile
+from altmas.intervals import (
+    Evidence,
+    bounded_interval,
+    largest_unseen,
+    missed_tail,
+    normal_quantile,
+    student_quantile,
+)
 from altmas.methods.random_sample import Ahead
 from altmas.metrics import LabelWeights, Metric
 from altmas.metrics.averages import too_few_labels
@@ -32,6 +44,7 @@ from altmas.superpopulation import (
     group_sums,
     groups_moving,
     least_effect,
+    left_when_labelled,
     too_few_groups,
 )
 from altmas.task import Task
@@ -56,6 +69,7 @@ class _Linear:
     crowd: float = 1.0
     largest: float = 0.0
     without: int = 0  # points that came together, none of which was drawn and labelled
+    unseen: tuple[float, float] = (0.0, 0.0)  # how far rows with weights could lower and raise it and stay unseen
 
 
 def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
@@ -74,7 +88,7 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
         )
         return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
     complete = all(side.drawn == side.rest for side in sides)
-    if complete and not task.ahead:
+    if complete and not task.beyond:
         told = (task.confidence, labels, float(labels), "fixed-n", "every point is labelled: exact")
         return Estimate(metric.name, value, value, value, *told)
     if why := too_few_labels(metric, labels, len(task.pool.classes)):
@@ -89,6 +103,10 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
     variance, left, effect = _variance(task, sides, labels / _size(task, metric))
     worth = max(min(side.drawn for side in sides), 1) / max(effect, 1.0)
     low, high = _interval(metric, value, variance, sides, task.confidence, min(drawn, groups), worth)
+    for side, (factor, _) in zip(sides, metric.parts, strict=True) if task.pool.weights is not None else ():
+        down, up = side.unseen if factor > 0 else side.unseen[::-1]
+        low = max(metric.bounds[0], min(low, value - abs(factor) * down))
+        high = min(metric.bounds[1], max(high, value + abs(factor) * up))
     told = (task.confidence, labels, float(labels), "fixed-n", metric.about.caution)
     least = math.sqrt(left) * (high - low) / 2
     return Estimate(metric.name, value, low, high, *told, least_half_width=least)
@@ -101,19 +119,19 @@ def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float,
     """
     terms = np.sum([side.terms for side in sides], axis=0)
     plain = float((terms**2).sum())
-    if not task.ahead:
+    if not task.beyond:
         return plain, 0.0, 1.0
-    if task.pool.group is None or plain <= 0:
-        return plain, labelled, 1.0
-    effect = _effect(terms, task.pool.group, sum(side.largest for side in sides), max(side.crowd for side in sides))
+    if task.groups is None:
+        return plain, left_when_labelled(labelled, task.fraction), 1.0
+    effect = _effect(terms, task.groups, sum(side.largest for side in sides), max(side.crowd for side in sides))
     left = max(effect - (1 - labelled), 0.0) / effect if effect > 0 else labelled
     return plain * effect, left, effect
 
 
 def _effect(terms: Array, groups: Array, largest: float, crowd: float) -> float:
     """How many times their plain variance groups make of these terms, at least (F4); crowd: labels of a group."""
-    plain, count = float((terms**2).sum()), len(np.unique(groups[terms != 0]))
-    together = float((group_sums(terms, groups) ** 2).sum()) * count / max(count - 1, 1)
+    plain, count = float((terms**2).sum()), effective_groups((terms != 0).astype(np.float64), groups)
+    together = float((group_sums(terms, groups) ** 2).sum()) * count / max(count - 1, 1.0)
     seen = min(groups_moving(sign * terms, groups, largest) for sign in (-1.0, 1.0))
     return max(together / plain if plain > 0 else 0.0, least_effect(seen, crowd, 1.0))
 
@@ -122,9 +140,9 @@ def effect_of_groups(task: Task, history: History, metric: Metric) -> Ahead:
     """What groups make of the variance of a metric of a table; all labels drawn, or no point without one."""
     side = _linear(task, history, metric, 1.0)
     labelled = _labels(task, history, metric) / _size(task, metric)
-    if task.pool.group is None:
-        return Ahead(left=labelled)
-    effect = max(_effect(side.terms, task.pool.group, side.largest, side.crowd), 1.0)
+    if task.groups is None:
+        return Ahead(1 - task.fraction * labelled, left=left_when_labelled(labelled, task.fraction))
+    effect = max(_effect(side.terms, task.groups, side.largest, side.crowd), 1.0)
     return Ahead(effect, side.groups, max(effect - (1 - labelled), 0.0) / effect)
 
 
@@ -180,28 +198,56 @@ def _linear(task: Task, history: History, metric: Metric, factor: float) -> _Lin
     weight = np.ones(n_points)
     for one in strata:
         weight[one.drawn] = one.rest / max(len(one.drawn), 1)
+    if pool.weights is not None:
+        weight *= pool.weights
     rows = np.flatnonzero(labelled)
     weights = weight[rows]
-    value, items = metric.at(pool, LabelWeights(n_points, len(pool.classes), rows, history.known[rows], weights))
+    value, items = metric.moved_by(pool, LabelWeights(n_points, len(pool.classes), rows, history.known[rows], weights))
     terms, pseudo, groups, crowd, largest = np.zeros(n_points), 0.0, math.inf, 1.0, 0.0
     n, total = sum(len(one.drawn) for one in strata), sum(one.rest for one in strata)
-    if task.ahead and len(rows):
+    unseen = (0.0, 0.0)
+    if task.beyond and len(rows):
         terms, ends = _terms_ahead(task, metric, items, history.known, rows, weights)
         pseudo = factor**2 * float(weights.sum()) ** 2 / len(rows) * float((ends**2).mean())
+        pseudo *= 1 - task.fraction * len(rows) / float(weights.sum())
         terms, largest = factor * terms, 2 * abs(factor) * float(ends.max(initial=0.0) * weights.max())
         n, total = (len(rows), len(rows)) if n == total else (n, total)
-        if pool.group is not None:
+        if task.groups is not None:
             counts = trials_among(metric, pool, rows, history.known)
-            groups = effective_groups(counts, pool.group[rows])
+            groups = effective_groups(counts, task.groups[rows])
             crowd = float(counts.sum()) / max(groups, 1e-9)
-            pseudo *= max(_effect(terms, pool.group, largest, crowd), 1.0)
+            pseudo *= max(_effect(terms, task.groups, largest, crowd), 1.0)
     else:
         for one in strata:
-            terms[one.drawn] = factor * one.terms(items, history.known)
+            terms[one.drawn] = factor * one.terms(items, history.known, pool.weights)
             pseudo += factor**2 * one.pseudo(items, inside, alone=len(strata) == 1)
+        if pool.weights is not None:
+            unseen = _unseen(task, items, strata, inside & (history.known < 0), history.known)
     excess = math.copysign(metric.excess(pool, terms**2), factor)
     without = sum(one.rest for one in strata if not len(one.drawn)) if len(strata) > 1 else 0
-    return _Linear(factor * value, terms, pseudo, excess, n, total, groups, crowd, largest, without)
+    return _Linear(factor * value, terms, pseudo, excess, n, total, groups, crowd, largest, without, unseen)
+
+
+def _unseen(
+    task: Task, items: ItemInfluence, strata: list["_Stratum"], open_: Array, known: Array
+) -> tuple[float, float]:
+    """How far rows that nobody drew could lower and raise the metric and stay unseen (V4), all else as on average.
+
+    Every row of a stratum stays outside a sample of n of R with chance about 1 - n/R.
+    """
+    tail = missed_tail(normal_quantile(task.confidence))
+    hazard = np.zeros(len(known))
+    for one in strata:
+        hazard[one.rows] = -math.log1p(-len(one.drawn) / (one.rest + 1))
+    assert task.pool.weights is not None
+    told = np.flatnonzero(known >= 0)
+    each = items.at(told, known[told]) / task.pool.weights[told]
+    mean = task.pool.weights * float(np.average(each, weights=task.pool.weights[told]))
+    low, high = items.range()
+    return (
+        largest_unseen((mean - low)[open_], hazard[open_], tail),
+        largest_unseen((high - mean)[open_], hazard[open_], tail),
+    )
 
 
 @dataclass(frozen=True)
@@ -217,14 +263,17 @@ class _Stratum:
         drawn = np.flatnonzero(rest[rows] & labelled[rows]) + rows.start
         return cls(rows, int(rest[rows].sum()), drawn)
 
-    def terms(self, items: ItemInfluence, known: Array) -> Array:
-        """(n,) the centred terms of (S9)."""
+    def terms(self, items: ItemInfluence, known: Array, weights: Array | None = None) -> Array:
+        """(n,) the centred terms of (S9); weights (N,) of the rows."""
         n = len(self.drawn)
         if n < 2 or self.rest <= n:
             return np.zeros(n)
         moves = items.at(self.drawn, known[self.drawn]) + np.broadcast_to(items.constant(), len(known))[self.drawn]
         scale = self.rest / n * math.sqrt((1 - n / self.rest) * n / (n - 1))
-        return np.asarray(scale * (moves - moves.mean()))
+        if weights is None:
+            return np.asarray(scale * (moves - moves.mean()))
+        own = weights[self.drawn]
+        return np.asarray(scale * (moves - own * (float(moves.sum()) / float(own.sum()))))
 
     def pseudo(self, items: ItemInfluence, inside: Array, *, alone: bool) -> float:
         """The variance of n labels whose influence is at either end of its range."""
@@ -243,7 +292,8 @@ def _terms_ahead(
     pool, n = task.pool, len(rows)
     moves = items.at(rows, known[rows]) + np.broadcast_to(items.constant(), len(pool))[rows]
     terms, centre = np.zeros(len(pool)), float(np.average(moves, weights=weights))
-    terms[rows] = weights * (moves - centre) * math.sqrt(n / max(n - 1, 1))
+    left = np.sqrt(np.maximum(1 - task.fraction / weights, 0.0))  # (P3)
+    terms[rows] = weights * (moves - centre) * left * math.sqrt(n / max(n - 1, 1))
     members, (low, high) = metric.members(pool), items.range()
     return terms, (high - low if members is None else (high - low)[members]) / 2
 

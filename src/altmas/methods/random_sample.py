@@ -29,7 +29,8 @@ from altmas.types import Array
 class Ahead:
     """About data like the pool.
 
-    effect  how many times the variance of a plain sample groups make of it
+    effect  how many times the variance of a plain sample groups make of it; below 1, that of the share of all rows
+            that is not labelled, for a pool that is a random sample of them
     groups  equal groups that the labels are worth (F2); inf without groups
     left    share of the variance that is left when every point is labelled
     """
@@ -171,7 +172,7 @@ def _variance(metric: Metric, sample: RandomSample, z: float, *, stratified: boo
     share): a sample without a single error must not give an interval of width 0. Where labels come in groups, so do
     those that are added: there are as many of them to the effective number of labels.
     """
-    smoothed = sample.counts + _pseudo_labels(metric, sample, z**2 * sample.effect)
+    smoothed = sample.counts + _pseudo_labels(metric, sample, z**2 * max(sample.effect, 1.0))
     influence = metric.gradient(sample.table)  # dQ of moving one point into a cell
     if not stratified:
         share, size = smoothed / smoothed.sum(), sample.rows.sum()

@@ -40,7 +40,8 @@ class Tradition(Method):
     @property
     def traits(self) -> Traits:
         """Known row sums are those of this pool, so calibrated rows tell nothing more about data like it."""
-        return Traits(interval="fixed-n", any_metric=True, grows=True, ahead=not self.calibrate_rows)
+        plain = not self.calibrate_rows
+        return Traits(interval="fixed-n", any_metric=True, grows=True, ahead=plain, weights=plain)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         rng = history.rng(task.seed, PROPOSE)
@@ -106,9 +107,10 @@ class Tradition(Method):
             return self._gap(task, history, metric)
         sample = sample_of(task, history, metric, self.calibrate_rows) if metric.is_table else None
         mixed = sample is not None and sample.volunteered > 0 and sample.drawn < sample.rows.sum()
-        if sample is None or history.grown or (task.ahead and mixed):  # points that came together are a sample each
+        weighted = task.pool.weights is not None
+        if sample is None or weighted or history.grown or (task.beyond and mixed):  # what came together is a sample
             return estimate_of_items(task, history, metric)
-        if task.ahead:
+        if task.beyond:
             sample = _ahead(task, history, metric, sample)
             if sample.ahead is not None and sample.ahead.groups < LEAST_GROUPS:
                 return without_groups(task, history, metric, sample.ahead.groups)

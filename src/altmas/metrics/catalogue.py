@@ -30,6 +30,7 @@ from altmas.metrics.scores import (
     roc_auc,
 )
 from altmas.pool import Pool
+from altmas.pool.values import numbers_of
 from altmas.suggest import listing, near
 from altmas.types import Array
 
@@ -203,18 +204,15 @@ def _mean_metric(wanted: str, arguments: str | None, pool: Pool) -> Metric:
 
 
 def _class_values(wanted: str, pool: Pool) -> Array:
-    """(C,) the numbers that the class names are; MetricError if they are none."""
-    try:
-        values = np.array([float(str(name)) for name in pool.classes])
-    except ValueError:
-        values = np.array([np.nan])
-    if not np.isfinite(values).all():
+    """(C,) the values of the classes, or the numbers that their names are; MetricError if they have none."""
+    values = numbers_of(pool.classes, pool.values)
+    if values is None:
         example = ",".join(f"{name}={place}" for place, name in enumerate(pool.classes))
-        remedy = f"give each a value, e.g. 'mean[{example}]'"
+        remedy = f"give each a value, e.g. 'mean[{example}]', or the pool values=... (--value {pool.classes[0]}=0)"
         if wanted.startswith("share"):
             remedy = f"ask for one of them, e.g. 'share[{pool.classes[0]}]'"
         raise MetricError(f"metric {wanted!r}: the classes {listing(pool.classes)} are not numbers; {remedy}")
-    return values
+    return np.array(values)
 
 
 # ---------------------------------------------------------------- of a model's answers and scores
@@ -242,7 +240,7 @@ def _one(wanted: str, kind: str, arguments: str | None, pool: Pool) -> Metric:
     if kind in WHOLE and arguments is None:
         return _whole_metric(kind)
     if kind == "weighted_kappa":
-        return _weighted_kappa_metric(wanted, arguments, n_classes)
+        return _weighted_kappa_metric(wanted, arguments, pool)
     if kind in AREAS:
         return _area_metric(wanted, kind, arguments, pool)
     if kind in LOSSES and arguments is None:
@@ -258,14 +256,14 @@ def _one(wanted: str, kind: str, arguments: str | None, pool: Pool) -> Metric:
     raise MetricError(not_understood(wanted, kind, arguments, pool))
 
 
-def _weighted_kappa_metric(wanted: str, arguments: str | None, n_classes: int) -> Metric:
+def _weighted_kappa_metric(wanted: str, arguments: str | None, pool: Pool) -> Metric:
+    """By the values of the classes where they were given some, else by their places in the class list."""
     powers = {"linear": 1, "quadratic": 2}
     kind = (arguments or "quadratic").strip().lower()
     if kind not in powers:
         raise MetricError(f"metric {wanted!r}: write 'weighted_kappa' (quadratic) or 'weighted_kappa[linear]'")
-    return weighted_kappa(
-        "weighted_kappa" if kind == "quadratic" else f"weighted_kappa[{kind}]", powers[kind], n_classes
-    )
+    values = tuple(map(float, range(len(pool.classes)))) if pool.values is None else pool.values
+    return weighted_kappa("weighted_kappa" if kind == "quadratic" else f"weighted_kappa[{kind}]", powers[kind], values)
 
 
 def _area_metric(wanted: str, kind: str, arguments: str | None, pool: Pool) -> Metric:

@@ -127,7 +127,7 @@ def truth_values(pool: Pool, truth: Array, metrics: Sequence[Metric]) -> Mapping
 
     def value_of(metric: Metric) -> float:
         if metric.where not in known:
-            known[metric.where] = LabelWeights.of_truth(truth, len(pool.classes), metric.members(pool))
+            known[metric.where] = LabelWeights.of_truth(truth, len(pool.classes), metric.members(pool), pool.weights)
         return metric.value(pool, known[metric.where])
 
     return {metric.name: combined(metric, value_of) for metric in metrics}

@@ -190,10 +190,10 @@ def of_truth(name: str, values: ArrayLike, **more: Any) -> Metric:
     return Metric(name, of_table, gradient, bounds=bounds, rows=one_row, **more)
 
 
-def weighted_kappa(name: str, power: int, n_classes: int) -> Metric:
-    """(S2) Cohen's kappa with disagreement |a - c|^power between the a-th and the c-th class."""
-    places = np.arange(n_classes)
-    apart = np.abs(places[:, None] - places[None, :]).astype(np.float64) ** power
+def weighted_kappa(name: str, power: int, values: tuple[float, ...]) -> Metric:
+    """(S2) Cohen's kappa with disagreement |v_a - v_c|^power, v the values of the classes (by default their places)."""
+    at = np.array(values)
+    apart = np.abs(at[:, None] - at[None, :]) ** power
 
     def parts(table: Array) -> tuple[Array, Array, Array]:
         seen = (table * apart).sum((-2, -1))
@@ -212,7 +212,6 @@ def weighted_kappa(name: str, power: int, n_classes: int) -> Metric:
         of_chance = (apart @ table.sum(0))[:, None] + (table.sum(1) @ apart)[None, :]
         return np.asarray(-(seen + total * apart) / by_chance + total * seen / by_chance**2 * of_chance)
 
-    values = tuple(places.astype(float).tolist())
     return Metric(name, of_table, gradient, bounds=(-1.0, 1.0), kind="weighted_kappa", class_values=values)
 
 

@@ -373,3 +373,64 @@ class SumOfItems(ItemInfluence):
         for factor, items, inside in self.parts:
             total += factor * items.constant() * (1.0 if inside is None else inside)
         return total
+
+
+@dataclass(frozen=True)
+class WeightedItems(ItemInfluence):
+    """k_i D_i(c): how the label of a row that stands for k_i rows moves a metric.                               (W1)
+
+    unit    D_i, by one unit of weight
+    weight  (N,) k_i
+    """
+
+    unit: ItemInfluence
+    weight: Array
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.unit.size
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        return self.unit.n_classes
+
+    def rows(self, points: Array) -> Array:
+        return np.asarray(self.weight[points][:, None] * self.unit.rows(points))
+
+    def at(self, points: Array, codes: Array) -> Array:
+        return np.asarray(self.weight[points] * self.unit.at(points, codes))
+
+    def constant(self) -> Array | float:
+        return self.weight * self.unit.constant()
+
+    def mean(self, points: Array, belief: Belief) -> Array:
+        return np.asarray(self.weight[points] * self.unit.mean(points, belief))
+
+    def moments(self, belief: Belief) -> tuple[Array, Array]:
+        mean, variance = self.unit.moments(belief)
+        return self.weight * mean, self.weight**2 * variance
+
+    def third_moment(self, belief: Belief) -> Array:
+        return np.asarray(self.weight**3 * self.unit.third_moment(belief))
+
+    def range(self) -> tuple[Array, Array]:
+        low, high = self.unit.range()
+        return self.weight * low, self.weight * high
+
+    def dot(self, new: Weights, old: Weights) -> float:
+        return self.unit.dot(new, old)  # W has the weights already
+
+    def spread(self, weights: Weights) -> float:
+        """sum_i k_i <W_i, (D_i - mean of D)^2>: rows of the expanded pool are what random sampling draws."""
+        return self.unit.spread(weights)
+
+
+def sum_of_items(parts: Sequence[tuple[float, ItemInfluence, Array | None]]) -> ItemInfluence:
+    """`SumOfItems`, the weights of the rows outside of the sum; the influence itself if there is one part for all."""
+    if len(parts) == 1 and parts[0][0] == 1.0 and parts[0][2] is None:
+        return parts[0][1]
+    first = parts[0][1]
+    if not isinstance(first, WeightedItems):
+        return SumOfItems(parts)
+    unit = [(factor, one.unit if isinstance(one, WeightedItems) else one, inside) for factor, one, inside in parts]
+    return WeightedItems(SumOfItems(unit), first.weight)

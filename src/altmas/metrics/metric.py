@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from altmas.errors import MetricError
 from altmas.guarantee import linear_tables
 from altmas.metrics.about import ABOUT, GIVEN, About
-from altmas.metrics.influence import Influence, ItemInfluence, TableItems
+from altmas.metrics.influence import Influence, ItemInfluence, TableItems, WeightedItems
 from altmas.metrics.weights import RowCodes, Weights
 from altmas.pool import Pool
 from altmas.types import Array
@@ -91,6 +91,11 @@ class Metric:
         rows = self.rows(self, pool)
         table = weights.table(rows)
         return float(self.of_table(table)), TableItems(rows, self.influence(table), weights.n_classes)
+
+    def moved_by(self, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
+        """(Q(W), how the label of each row moves it): D_i(c), times k_i where rows stand for k_i rows (W1)."""
+        value, items = self.at(pool, weights)
+        return value, items if pool.weights is None else WeightedItems(items, pool.weights)
 
     def value(self, pool: Pool, weights: Weights) -> float:
         """Q(W); nan where undefined."""

@@ -63,7 +63,7 @@ def calibration_error(s: Array, w: Array, v: Array, bins: Array | None = None) -
     total = float(v.sum())
     if total <= 0:
         return np.nan, np.zeros(len(s)), np.zeros(len(s))
-    bins = bins_of(s, v) if bins is None else bins
+    bins = bins_of(s, (v > 0).astype(np.float64)) if bins is None else bins
     apart = np.bincount(bins, w - v * s, minlength=BINS)
     value = float(np.abs(apart).sum()) / total
     sign = np.sign(apart)[bins] / total
@@ -71,10 +71,10 @@ def calibration_error(s: Array, w: Array, v: Array, bins: Array | None = None) -
 
 
 def bins_of(s: Array, v: Array, count: int = BINS) -> Array:
-    """(N,) bins of nearly equally many of the points with weight, by their score; equal scores share one."""
+    """(N,) bins of nearly equal weight v, by score; equal scores share one."""
     runs = _Runs(s)
-    present = (v > 0).astype(np.float64)
-    middle = (runs.lower_sums(present) + runs.own_sums(present) / 2) / max(float(present.sum()), 1.0)
+    total = float(v.sum())
+    middle = (runs.lower_sums(v) + runs.own_sums(v) / 2) / (total if total > 0 else 1.0)
     return np.minimum((middle * count).astype(np.int64), count - 1)
 
 
@@ -158,7 +158,8 @@ class CalibrationError(ScoreMetric):
         """(N,) the bins of the metric's points, known before any label."""
         members = self.members(pool)
         scores = calibrated_scores(pool, self.model)[0]
-        return bins_of(scores, np.ones(len(scores)) if members is None else members.astype(np.float64))
+        weight = np.ones(len(scores)) if pool.weights is None else pool.weights
+        return bins_of(scores, weight if members is None else weight * members)
 
     def excess(self, pool: Pool, squares: Array) -> float:
         return float(np.sqrt(2 / np.pi) * np.sqrt(np.bincount(self.bins(pool), squares, minlength=BINS)).sum())
@@ -225,7 +226,7 @@ def share_in_bin(name: str, bin_: int, model: str | None) -> ScoreMetric:
 
     def evaluate(metric: ScoreMetric, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
         scores, counted = calibrated_scores(pool, metric.model)
-        inside = bins_of(scores, np.ones(len(scores))) == bin_
+        inside = bins_of(scores, np.ones(len(scores)) if pool.weights is None else pool.weights) == bin_
         total = float(weights.mass[inside].sum())
         if total <= 0:
             return np.nan, ClassItems(np.zeros(len(scores)), counted, weights.n_classes)

@@ -54,11 +54,13 @@ class LabelWeights:
     weights: Array | None = None
 
     @classmethod
-    def of_truth(cls, truth: ArrayLike, n_classes: int, inside: Array | None = None) -> "LabelWeights":
-        """Every label known; those outside the mask left out."""
+    def of_truth(
+        cls, truth: ArrayLike, n_classes: int, inside: Array | None = None, weights: Array | None = None
+    ) -> "LabelWeights":
+        """Every label known; those outside the mask left out. weights (N,) how many rows each point stands for."""
         labels = np.asarray(truth)
         points = np.arange(len(labels)) if inside is None else np.flatnonzero(inside)
-        return cls(len(labels), n_classes, points, labels[points])
+        return cls(len(labels), n_classes, points, labels[points], None if weights is None else weights[points])
 
     @property
     def mass(self) -> Array:

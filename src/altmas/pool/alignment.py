@@ -48,7 +48,10 @@ def _rows_of_pool(pool: Pool, ids: NDArray[Any], predictions: int, whose: str, o
             f"{whose} has {predictions:,} predictions and {len(ids):,} ids; give one id for each; {outcome}"
         )
     found: dict[int, int] = {}
+    there = None if pool.sampled_from is None else set(map(str, pool.ids))  # other rows of the table do not matter
     for place, id in enumerate(ids.tolist()):
+        if there is not None and str(id) not in there:
+            continue
         row = pool.index(id)
         if found.setdefault(row, place) != place:
             raise PoolError(

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 import narwhals as nw
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from altmas.errors import PoolError
 from altmas.items.lazy import LazyItems
 from altmas.pool.files import PEEKED, mostly_texts, read_columns, refuse_invalid, refuse_unknown, sentence
+from altmas.pool.first_phase import Wanted, sampled_rows
 
 Floats = NDArray[np.float32]
 
@@ -28,10 +30,13 @@ class Columns:
     classes   {column: names} of the columns that hold Hugging Face ClassLabel codes
     matrices  {columns: (N, columns) numbers} that were read elsewhere already
     first     the number of the first row, for messages about a part of a table
+    rows      (N,) the rows of the whole table that these are, if they are a random sample of it; size  how many it has
     """
 
     matrices: Mapping[tuple[str, ...], Floats] = {}
     first = 0
+    rows: NDArray[np.int64] | None = None
+    size = 0
 
     def __init__(self, table: Any, names: Sequence[str], numbers: Sequence[str] = ()) -> None:
         self.where = os.fspath(table) if isinstance(table, str | os.PathLike) else "the table"
@@ -47,6 +52,7 @@ class Columns:
         self.classes = _stored_class_names(self.table.schema, used, self.where) | _class_names(table, used, self.where)
         if self.table.num_rows == 0:
             raise PoolError(f"{self.where} has no rows; nothing can be tested")
+        self.size = self.table.num_rows
 
     @classmethod
     def part(cls, table: pa.Table, where: str, first: int = 0) -> "Columns":
@@ -56,12 +62,39 @@ class Columns:
         return made
 
     @classmethod
-    def read(cls, table: pa.Table, where: str, matrices: Mapping[tuple[str, ...], Floats]) -> "Columns":
-        """The columns of a table whose names are in memory and whose numbers are in files."""
+    def read(
+        cls,
+        table: pa.Table,
+        where: str,
+        matrices: Mapping[tuple[str, ...], Floats],
+        sampled: tuple[int, NDArray[np.int64] | None],
+    ) -> "Columns":
+        """The columns of a table whose names are in memory and whose numbers are in files; sampled: size and rows."""
         made = cls.part(table, where)
-        made.matrices = matrices
+        made.matrices, (made.size, made.rows) = matrices, sampled
         made.classes = _stored_class_names(table.schema, table.column_names, where)
         return made
+
+    def sampled(self, wanted: Wanted | None) -> "Columns":
+        """The columns of a random sample of the rows; the same if none is wanted, or it was taken already."""
+        if wanted is None or self.rows is not None or not wanted.smaller_than(self.size, self.where):
+            return self
+        rows = sampled_rows(self.size, wanted.n, wanted.seed)
+        other = copy(self)
+        other.table, other.rows = self.table.take(rows), rows
+        other.matrices = {names: np.asarray(matrix[rows]) for names, matrix in self.matrices.items()}
+        return other
+
+    def weights(self, name: str) -> NDArray[np.float64]:
+        """(N,) numbers in a column, in full precision; PoolError on a text or a missing value."""
+        column = _storage(self.table.column(name))
+        if pa.types.is_string(column.type):
+            with suppress(pa.ArrowInvalid):
+                column = column.cast(pa.float64())
+        if not _is_number(column.type) or column.null_count:
+            what = f"holds {column.type}" if not _is_number(column.type) else "has rows without a value"
+            raise PoolError(f"{self._at(name)} {what}; expected how many rows each row stands for, a positive number")
+        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
     def names(self, name: str) -> NDArray[Any]:
         """(N,) classes or ids in a column; PoolError on the first row without one."""

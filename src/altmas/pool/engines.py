@@ -4,11 +4,9 @@ Only the columns that are needed are read. Names (classes, ids, slices, items) a
 (features, scores) go as float32 into .npy files batch by batch, so that memory never holds a wide table.
 """
 
-import atexit
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,8 @@ from numpy.typing import NDArray
 from altmas.errors import FileError, PoolError
 from altmas.pool.columns import Columns
 from altmas.pool.files import existing, refuse_invalid, refuse_unknown, sentence
+from altmas.pool.first_phase import PassingSample, Rows, Wanted
+from altmas.pool.scratch import IN_MEMORY, remove, temporary_file
 
 Group = tuple[str, ...]
 """Columns that become one matrix."""
@@ -29,9 +29,6 @@ ROWS = 65_536
 
 PACKET, PACKETS = 2**20, 16
 """Bytes of rows that an executor of Spark packs together, and packets that its driver takes together."""
-
-IN_MEMORY = 128 * 2**20
-"""Bytes of numbers up to which a matrix is held in memory; a larger one is memory-mapped from a temporary file."""
 
 HEADER = 128
 """Bytes before the numbers of a .npy file, written last, when the number of rows is known."""
@@ -246,25 +243,40 @@ def _of_ray(dataset: Any) -> Source:
 
 
 def fetched(
-    source: Source, names: Sequence[str], groups: Mapping[Group, Sequence[str]], repeated: Sequence[str] = ()
-) -> tuple[pa.Table, dict[Group, NDArray[np.float32]]]:
-    """(the columns of names in memory, {group: (N, columns) numbers}) of a source, in one pass over its rows.
+    source: Source,
+    names: Sequence[str],
+    groups: Mapping[Group, Sequence[str]],
+    repeated: Sequence[str] = (),
+    wanted: Wanted | None = None,
+) -> tuple[pa.Table, dict[Group, NDArray[np.float32]], tuple[int, Rows | None]]:
+    """(the columns of names in memory, {group: (N, columns) numbers}, (rows of the source, those of the sample if one
+    was taken)) of a source, in one pass over its rows.
 
     repeated  columns of names with few different values, kept as codes
+    wanted    a random sample of the rows
 
     Raises FileError or PoolError, naming the column and the row.
     """
     files = {group: temporary_file() for group in groups}
     parts: list[pa.Table] = []
+    passing = None if wanted is None else PassingSample(wanted)
+    size = 0
     try:
-        for table in stored(source, names, {group: (files[group], groups[group]) for group in groups}):
+        for table in stored(source, names, {group: (files[group], groups[group]) for group in groups}, passing):
             parts.append(_coded(table, repeated))
-        matrices = {group: _mapped(path) for group, path in files.items()}
+            size += table.num_rows
+        chosen = None if passing is None else passing.chosen(source.where)
+        matrices = {
+            group: _mapped(path) if chosen is None else _mapped_rows(path, chosen[0]) for group, path in files.items()
+        }
     except BaseException:
         for path in files.values():
-            _remove(path)
+            remove(path)
         raise
-    return pa.concat_tables(parts, promote_options="permissive").unify_dictionaries(), matrices
+    table = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
+    if chosen is None or passing is None:
+        return table, matrices, (size, None)
+    return table.take(chosen[0]), matrices, (passing.size, chosen[1])
 
 
 def keep(source: Source, store: Path, names: Sequence[str], groups: Mapping[Group, Path]) -> None:
@@ -289,7 +301,7 @@ def keep(source: Source, store: Path, names: Sequence[str], groups: Mapping[Grou
         if writer is not None:
             writer.close()
         for draft in drafts.values():
-            _remove(draft)
+            remove(draft)
 
 
 def _as_before(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
@@ -300,9 +312,15 @@ def _as_before(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
 
 
 def stored(
-    source: Source, names: Sequence[str], groups: Mapping[Group, tuple[Path, Sequence[str]]]
+    source: Source,
+    names: Sequence[str],
+    groups: Mapping[Group, tuple[Path, Sequence[str]]],
+    passing: PassingSample | None = None,
 ) -> Iterator[pa.Table]:
-    """The columns of names, part by part; meanwhile the numbers of each group are written to its .npy file."""
+    """The columns of names, part by part; meanwhile the numbers of each group are written to its .npy file.
+
+    passing  keeps rows that may be in a random sample; the others are left out
+    """
     names = list(dict.fromkeys(names))
     wanted = list(dict.fromkeys([*names, *(name for _, group in groups.values() for name in group)]))
     refuse_unknown(wanted, source.columns, source.where)
@@ -311,11 +329,14 @@ def stored(
     try:
         for table in _batches(source, wanted):
             refuse_invalid(table, source.where)
-            part = Columns.part(table, source.where, first)
-            for writer in writers.values():
+            first += table.num_rows
+            kept = None if passing is None else passing.kept(table.num_rows)
+            if kept is not None:
+                table = table.filter(pa.array(kept))
+            part = Columns.part(table, source.where, first - table.num_rows)
+            for writer in writers.values() if table.num_rows else ():
                 writer.add(part)
             yield table.select(names)
-            first += table.num_rows
     finally:
         for writer in writers.values():
             writer.close()
@@ -376,18 +397,19 @@ def _coded(table: pa.Table, repeated: Sequence[str]) -> pa.Table:
     return table
 
 
-def temporary_file() -> Path:
-    """A new file in the folder for temporary files (TMPDIR); it goes when the process ends."""
-    number, name = tempfile.mkstemp(prefix="altmas-", suffix=".npy")
-    os.close(number)
-    atexit.register(_remove, Path(name), os.getpid())
-    return Path(name)
-
-
-def _remove(path: Path, process: int | None = None) -> None:
-    if process is None or process == os.getpid():
-        with suppress(OSError):
-            path.unlink()
+def _mapped_rows(path: Path, rows: Rows) -> NDArray[np.float32]:
+    """Some rows of the matrix in a temporary file, which is removed."""
+    whole: NDArray[np.float32] = np.load(path, mmap_mode="r")
+    kept = temporary_file()
+    with kept.open("wb") as file:
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f4", "fortran_order": False, "shape": (len(rows), whole.shape[1])}
+        )
+        for start in range(0, len(rows), ROWS):
+            file.write(np.ascontiguousarray(whole[rows[start : start + ROWS]]).tobytes())
+    del whole
+    remove(path)
+    return _mapped(kept)
 
 
 def _mapped(path: Path) -> NDArray[np.float32]:
@@ -395,5 +417,5 @@ def _mapped(path: Path) -> NDArray[np.float32]:
     small = path.stat().st_size <= IN_MEMORY
     matrix: NDArray[np.float32] = np.load(path, mmap_mode=None if small else "r")
     if small:
-        _remove(path)
+        remove(path)
     return matrix

@@ -17,6 +17,7 @@ from altmas.memo import Memo
 from altmas.pool.models import Model
 from altmas.pool.naming import Name, names_of, refuse_unwritable
 from altmas.pool.pool import Pool
+from altmas.pool.scratch import stacked
 from altmas.suggest import listing
 
 WAVE = "wave"
@@ -32,7 +33,7 @@ def fitting(pool: Pool, more: Pool) -> Pool:
     _refuse_other_parts(pool, more)
     other = _copied(more)
     other.models = tuple(_recoded(more.model(model.name), codes, len(pool.classes)) for model in pool.models)
-    other.classes, other.ids = pool.classes, _new_ids(pool, more)
+    other.classes, other.values, other.ids = pool.classes, pool.values, _new_ids(pool, more)
     other.slices = {name: more.slices[name] for name in pool.slices if name != WAVE}
     return other
 
@@ -81,12 +82,18 @@ def _refuse_other_parts(pool: Pool, more: Pool) -> None:
             f"the items have scores of {len(more.classes)} classes, this session has {len(pool.classes)} "
             f"({listing(pool.classes)}); give a column for each; nothing was recorded"
         )
+    if more.named_values not in (None, pool.named_values):
+        raise PoolError(
+            f"values: the items have {more.named_values}, this session {pool.named_values}; leave them out; nothing "
+            "was recorded"
+        )
     _refuse_other("features", pool.features, more.features)
     if pool.features is not None and more.features is not None and pool.features.shape[1] != more.features.shape[1]:
         raise PoolError(
             f"the items have {more.features.shape[1]} features, the points of this session {pool.features.shape[1]}; "
             "give the same ones; nothing was recorded"
         )
+    _refuse_other("weights", pool.weights, more.weights)
     if pool.items is not None and more.items is None:
         raise PoolError("the items have nothing to show, the points of this session have; nothing was recorded")
 
@@ -113,6 +120,16 @@ def _new_ids(pool: Pool, more: Pool) -> Sequence[Name]:
 # ---------------------------------------------------------------- larger pools
 
 
+def counted_on(pool: Pool, more: Pool) -> Pool:
+    """The items with numbers that go on from those of the pool, where nobody named any: a file counts them from 0."""
+    ids = range(len(pool), len(pool) + len(more))
+    if not isinstance(more.ids, range) or more.ids == ids:
+        return more
+    other = _copied(more)
+    other.ids = ids
+    return other
+
+
 def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
     """The pool with fitting items after its own; `wave` is what they came with, `first` what the first points did."""
     other = _copied(pool)
@@ -121,7 +138,9 @@ def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
     other.ids = range(other._n) if counted else [*pool.ids, *more.ids]
     other.models = tuple(_joined(mine, more.model(mine.name)) for mine in pool.models)
     if pool.features is not None and more.features is not None:
-        other.features = np.concatenate([pool.features, more.features])
+        other.features = stacked([pool.features, more.features])
+    if pool.weights is not None and more.weights is not None:
+        other.weights = np.concatenate([pool.weights, more.weights])
     before = pool.slices.get(WAVE, np.full(len(pool), first))
     other.slices = {
         name: np.concatenate([pool.slices[name], more.slices[name]]) for name in pool.slices if name != WAVE
@@ -168,6 +187,11 @@ def with_classes(pool: Pool, classes: Sequence[Name]) -> Pool:
     for name in names:
         if pool.find_class(name) is not None or names.count(name) > 1:
             raise PoolError(f"class {name!r} is there already ({listing(pool.classes)}); nothing was recorded")
+    if pool.values is not None:
+        raise PoolError(
+            f"class {names[0]!r} would have no value, and the classes of this session have ({pool.named_values}); make "
+            "a new session with values for all; nothing was recorded"
+        )
     other = _copied(pool)
     other.classes = (*pool.classes, *names)
     other.models = tuple(_recoded(one, np.arange(len(pool.classes)), len(other.classes)) for one in pool.models)

@@ -37,35 +37,47 @@ SIDE, CELLS, ANGLES = 32, 4, 8
 """Images are taken at 32 x 32; gradients are counted in 4 x 4 cells and 8 directions."""
 
 
-def made_from(values: Sequence[Any], what: str, folder: Path) -> tuple[Floats, str]:
-    """(features, how they were made) of a column of texts, image paths, images or categories; PoolError otherwise."""
-    known = [value for value in values[:1000] if value is not None]
-    if known and all(map(looks_like_image, known)):
+def made_from(values: Sequence[Any], what: str, folder: Path, like: Sequence[Any] | None = None) -> tuple[Floats, str]:
+    """(features, how they were made) of a column of texts, image paths, images or categories; PoolError otherwise.
+
+    like  values whose words, projection and categories are taken, so that both have features of the same meaning
+    """
+    first = [value for value in values[:1000] if value is not None]
+    if first and all(map(looks_like_image, first)):
         return image_features(values, what, folder), f"image descriptors of {what}"
-    texts = ["" if value is None else str(value) for value in values]
-    categories = sorted(set(texts))
-    if len(categories) <= min(MOST_CATEGORIES, len(texts) / 5) and max(map(len, categories)) <= 40:
+    texts = _texts(values)
+    known = texts if like is None else _texts(like)
+    categories = sorted(set(known))
+    if len(categories) <= min(MOST_CATEGORIES, len(known) / 5) and max(map(len, categories)) <= 40:
         if len(categories) < 2:
             raise PoolError(f"{what} holds one value in all rows, from which nothing can be learned; leave it out")
-        rows = np.array([categories.index(text) for text in texts])
-        return np.eye(len(categories), dtype=np.float32)[rows], f"{len(categories)} categories of {what}"
-    features = text_features(texts, what)
+        equal = np.array([[text == category for category in categories] for text in texts])
+        return equal.astype(np.float32), f"{len(categories)} categories of {what}"
+    features = text_features(texts, what, like=known)
     return features, f"TF-IDF and SVD of the texts in {what} ({features.shape[1]} columns)"
 
 
 # ---------------------------------------------------------------- texts
 
 
-def text_features(texts: Sequence[str], what: str = "texts", width: int = WIDTH) -> Floats:
+def _texts(values: Sequence[Any]) -> list[str]:
+    return ["" if value is None else str(value) for value in values]
+
+
+def text_features(
+    texts: Sequence[str], what: str = "texts", width: int = WIDTH, like: Sequence[str] | None = None
+) -> Floats:
     """(N, width) TF-IDF of words and pairs of words, projected by SVD, each row of length 1; rounded to 4 digits.
 
-    Scripts without blanks between words are taken by letters. PoolError if no word stands in two texts.
+    Words and projection are those of the texts themselves, or of `like`. Scripts without blanks between words are taken
+    by letters. PoolError if no word stands in two texts.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import normalize
 
-    sample = [texts[row] for row in np.linspace(0, len(texts) - 1, min(FITTED_ON, len(texts))).astype(int)]
+    known = texts if like is None else like
+    sample = [known[row] for row in np.linspace(0, len(known) - 1, min(FITTED_ON, len(known))).astype(int)]
     letters = len(WITHOUT_BLANKS.findall("".join(sample[:1000]))) > 0.3 * sum(map(len, sample[:1000]))
     options = {"analyzer": "char"} if letters else {"token_pattern": r"(?u)\b\w+\b"}
     words = TfidfVectorizer(

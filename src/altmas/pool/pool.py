@@ -19,6 +19,7 @@ from altmas.above import above
 from altmas.errors import AltmasError, PoolError, UnknownLabel, UnknownPoint
 from altmas.items.lazy import items_of
 from altmas.memo import Memo
+from altmas.pool.first_phase import refuse_sample, sampled_rows, taken_items
 from altmas.pool.made_features import made_from
 from altmas.pool.models import (
     DEFAULT_MODEL,
@@ -42,6 +43,8 @@ from altmas.pool.naming import (
     refuse_unwritable,
     spellings,
 )
+from altmas.pool.scratch import rows_of
+from altmas.pool.values import named_values, values_by_class
 from altmas.suggest import listing, near
 from altmas.tensors import detached
 
@@ -66,8 +69,11 @@ class Pool:
     ids          (N,) unique names of the points; by default 0..N-1
     slices       {"scanner": (N,) values}; a missing value is the slice "(missing)"
     items        what a labeller is shown: a sequence of N texts, image paths, arrays or dicts, or a frame of N rows
+    values       {class: number}: what `mean`, `share[>=...]` and `weighted_kappa` take the classes for; where `classes`
+                 is not given they are the class list
     group        (N,) what points come together in: conversation, patient, document; a point without a value is a group
                  of its own. It matters for what is said about data like the pool (`about="future"`)
+    weights      (N,) how many rows each row stands for, positive numbers: metrics are those of the expanded pool
 
     Raises PoolError, naming the first offending row (rows count from 0).
     """
@@ -83,6 +89,8 @@ class Pool:
         slices: Mapping[str, ArrayLike] | None = None,
         items: Any = None,
         group: ArrayLike | None = None,
+        values: Mapping[Any, float] | None = None,
+        weights: ArrayLike | None = None,
     ) -> None:
         self.items: Sequence[Any] | None = items_of(items)
         answers = {
@@ -91,12 +99,17 @@ class Pool:
         }
         self._n = _number_of_points(answers, features, ids, slices, self.items)
         given_scores = named_scores(scores, list(answers))
+        classes = list(named_values(values)) if classes is None and values is not None else classes
         self.classes_inferred = classes is None
         self.classes = _inferred_classes(answers, given_scores) if classes is None else _given_classes(classes)
         self.models: tuple[Model, ...] = tuple(
             self._model(name, names, given_scores.get(name)) for name, names in answers.items()
         )
+        self.values = None if values is None else values_by_class(values, self.classes, self.find_class)
+        """(C,) the numbers that the classes count as, or None where nobody gave any."""
         features, self.made_features = _made(features)
+        self.unmade = ""
+        """Why no features were made of what is shown though they were wanted; else empty."""
         self.features = _features(features, self._n)
         self.ids = _ids(ids, self._n)
         self.slices = _slices(slices or {}, self._n)
@@ -104,6 +117,10 @@ class Pool:
         """(N,) the number of the group that each point belongs to, or None; groups are counted as they appear."""
         self.group_name = "group"
         """What the groups are called: the name of their column."""
+        self.weights = None if weights is None else _weights(weights, self._n)
+        """(N,) how many rows each point stands for, or None if each stands for itself."""
+        self.sampled_from: int | None = None
+        """How many rows there were of which the points are a uniform random sample; None if they are all there is."""
         if self.items is not None and len(self.items) != self._n:
             raise PoolError(f"items has {len(self.items)} entries, predictions has {self._n}; one item per point")
         _refuse_half_characters(self.items)
@@ -134,6 +151,10 @@ class Pool:
         show: str | Sequence[str] | None = None,
         classes: Sequence[Name] | None = None,
         group: str | None = None,
+        values: Mapping[Any, float] | None = None,
+        weight: str | None = None,
+        sample: int | None = None,
+        sample_seed: int = 0,
         store: str | PathLike[str] | None = None,
     ) -> "Pool":
         """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
@@ -143,9 +164,12 @@ class Pool:
         .npy files beside it, from which a session can be opened again.
 
         `features` and `scores` name numeric columns, one column of equally long lists or a .npy file aligned by row,
-        or are arrays; `show` names what a labeller sees. A list of prediction columns makes a model of each, called
+        or are arrays; features="auto" makes them of what is shown, as the command line does. `show` names what a
+        labeller sees. A list of prediction columns makes a model of each, called
         like its column, with scores={column: ...}; None makes a pool without a model, which needs `classes`. `group` is
-        the column of what points come together in (conversation, patient).
+        the column of what points come together in (conversation, patient), `weight` that of how many rows a row stands
+        for; `values` as in Pool. `sample` takes so many rows at random (`sample_from`), 0 takes all; by default
+        1,000,000 of a table with more than 2,000,000 rows and no weights.
         Raises FileError or PoolError, naming the column.
         """
         pool: Pool = above("pool_from_table")(
@@ -158,9 +182,31 @@ class Pool:
             show=show,
             classes=classes,
             group=group,
+            values=values,
+            weight=weight,
+            sample=sample,
+            sample_seed=sample_seed,
             store=store,
         )
         return pool
+
+    @classmethod
+    def sample_from(cls, source: Any, n: int, *, seed: int = 0, **roles: Any) -> "Pool":
+        """A uniform random sample of n rows of a pool, or of a table (with the arguments of `from_table`), as the pool.
+
+        What is estimated is about all rows of the source: that only n of them were looked at is counted in every
+        interval. The same seed takes the same rows. Without ids points are called by their row in the source.
+        Raises PoolError if there are no n rows, if the pool is a sample already, or if rows have weights.
+        """
+        if not isinstance(source, Pool):
+            return cls.from_table(source, sample=n, sample_seed=seed, **roles)
+        refuse_sample(n, len(source), weighted=source.weights is not None, sampled=source.sampled_from is not None)
+        if n == len(source):
+            return source
+        made = source._sample(sampled_rows(len(source), n, seed))
+        if source.source is not None and not source.extended:
+            made.source = source.source | {"sample": n, "sample_seed": seed}
+        return made
 
     def __len__(self) -> int:
         return self._n
@@ -174,7 +220,25 @@ class Pool:
         inferred = " inferred from the predictions" if self.classes_inferred else ""
         classes = f"{len(self.classes)} classes{inferred} ({listing(self.classes, 5)})"
         notices = "".join(f"; note: {one}" for one in self.notices)
-        return f"Pool({len(self):,} points, {classes}, {shape}, {scores}{notices})"
+        points = f"{len(self):,} points"
+        if self.sampled_from is not None:
+            points += f", a random sample of {self.sampled_from:,}"
+        if self.weights is not None:
+            points += f" that stand for {self.weights.sum():,.0f}"
+        return f"Pool({points}, {classes}, {shape}, {scores}{notices})"
+
+    @property
+    def rows_meant(self) -> float:
+        """How many rows the points stand for: their number, their weights together, or all that they came from."""
+        if self.weights is not None:
+            return float(self.weights.sum())
+        return float(len(self) if self.sampled_from is None else self.sampled_from)
+
+    @property
+    def predicted_counts(self) -> NDArray[np.float64]:
+        """(C,) how many of these rows are predicted as each class; estimated where the points are a random sample."""
+        counts = np.bincount(self.predictions, self.weights, len(self.classes)).astype(np.float64)
+        return counts if self.sampled_from is None else counts * (self.sampled_from / len(self))
 
     @property
     def predictions(self) -> NDArray[np.int64]:
@@ -190,6 +254,11 @@ class Pool:
     def anchor(self) -> NDArray[np.int64]:
         """(N,) the answer that most models give: the class that a belief about the truth is written around."""
         return plurality(self.models, len(self), len(self.classes))
+
+    @property
+    def named_values(self) -> dict[str, float] | None:
+        """{class: value}, or None where nobody gave any."""
+        return None if self.values is None else dict(zip(map(str, self.classes), self.values, strict=True))
 
     def model(self, name: str) -> Model:
         """The model of that name; PoolError if there is none."""
@@ -230,6 +299,22 @@ class Pool:
 
     def _taken(self, rows: NDArray[np.int64], group: NDArray[np.int64] | None = None) -> "Pool":
         """The points at these rows, as often as they occur, counted anew and without items; group as `Pool.group`."""
+        other = self._at(rows)
+        other.group = group
+        return other
+
+    def _sample(self, rows: NDArray[np.int64]) -> "Pool":
+        """The points at these different rows as a random sample of the pool, with their ids, items and groups."""
+        other = self._at(rows)
+        ids = rows if isinstance(self.ids, range) else [self.ids[row] for row in rows.tolist()]
+        other.ids = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        other.items = None if self.items is None else taken_items(self.items, rows)
+        other.group = None if self.group is None else np.unique(self.group[rows], return_inverse=True)[1]
+        other.sampled_from = len(self)
+        return other
+
+    def _at(self, rows: NDArray[np.int64]) -> "Pool":
+        """The points at these rows, counted from 0, with nothing but what models and slices say of them."""
         other = copy(self)
         for derived in ("anchor", "fingerprint", "_index_of_id"):
             other.__dict__.pop(derived, None)
@@ -238,9 +323,10 @@ class Pool:
             Model(one.name, one.predictions[rows], None if one.scores is None else one.scores[rows])
             for one in self.models
         )
-        other.features = None if self.features is None else self.features[rows]
+        other.features = None if self.features is None else rows_of(self.features, rows)
         other.slices = {name: values[rows] for name, values in self.slices.items()}
-        other.group = group
+        other.weights = None if self.weights is None else self.weights[rows]
+        other.group = None
         return other
 
     @cached_property
@@ -265,6 +351,12 @@ class Pool:
         }
         if self.group is not None:
             parts["group"] = self.group
+        if self.values is not None:
+            parts["values"] = repr(self.values)
+        if self.weights is not None:
+            parts["weights"] = repr(self.weights.tolist())
+        if self.sampled_from is not None:
+            parts["sample"] = f"{len(self)} of {self.sampled_from}"
         if [model.name for model in self.models] != [DEFAULT_MODEL]:
             parts["models"] = repr([(one.name, *_hashes(one)) for one in self.models])
         return {part: _hash(value) for part, value in parts.items() if value is not None}
@@ -292,6 +384,8 @@ class Pool:
             if isinstance(same, str | int) and same in self._index_of_id:
                 return self._index_of_id[same]
         hint = near(name, self.ids[:10_000])
+        if self.sampled_from is not None:
+            hint += f" (a random sample of {self.sampled_from:,} rows, which may hold it)"
         raise UnknownPoint(f"id {name!r} is not in this pool of {len(self):,} points{hint}; nothing was recorded")
 
     def find_class(self, label: object) -> int | None:
@@ -497,6 +591,24 @@ def _groups(values: ArrayLike, n: int) -> NDArray[np.int64]:
     codes = first[inverse].astype(np.int64)
     codes[lone] = lone
     return np.asarray(np.unique(codes, return_inverse=True)[1], np.int64)
+
+
+def _weights(values: ArrayLike, n: int) -> NDArray[np.float64]:
+    """(N,) positive finite numbers; PoolError names the first row that has none."""
+    try:
+        found = np.asarray(detached(values, "weights"), np.float64)
+    except (TypeError, ValueError) as cause:
+        raise PoolError("weights must be numbers: how many rows each row stands for") from cause
+    if found.shape != (n,):
+        raise PoolError(f"weights has shape {found.shape}, predictions has {n} rows; one number per point")
+    wrong = ~((found > 0) & np.isfinite(found))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise PoolError(
+            f"weights, row {row}: {found[row]:g} is no positive number; a row that stands for none does not belong "
+            "into the pool"
+        )
+    return found
 
 
 def _refuse_half_characters(items: Sequence[Any] | None) -> None:

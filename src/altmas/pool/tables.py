@@ -15,21 +15,35 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from altmas.errors import FileError, PoolError
+from altmas.errors import FileError, MissingExtra, PoolError
+from altmas.items.images import looks_like_image
+from altmas.items.lazy import LazyItems
 from altmas.outputs import writable
 from altmas.pool.columns import Columns
+from altmas.pool.embeddings import embedded
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
 from altmas.pool.files import existing, read_matrix, text_columns
+from altmas.pool.first_phase import LARGE, Wanted
 from altmas.pool.made_features import made_from
 from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
 from altmas.pool.pool import Pool
+from altmas.pool.scratch import rows_of
 
 Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None
 """Where numbers come from: column names and .npy files, one column of lists, or an array."""
 
 
 FRACTION = re.compile(r"[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\Z")
+
+AUTO = "auto"
+"""Features are made of what labellers are shown, where that is texts, images or categories."""
+
+EMBEDDING = ":embedding"
+"""What stands after the column of texts that a language model makes features of."""
+
+MOST_TEXTS, MOST_IMAGES = 50_000, 5_000
+"""Rows up to which features are made of texts or images that nobody named as features: a minute or so."""
 
 MOST_FRACTIONS = 20
 """Different numbers with a fraction up to which a column of a text file may be ratings; beyond, it holds no classes."""
@@ -46,7 +60,12 @@ def pool_from_table(
     show: str | Sequence[str] | None = None,
     classes: Sequence[Name] | None = None,
     group: str | None = None,
+    values: Mapping[Any, float] | None = None,
+    weight: str | None = None,
+    sample: int | None = None,
+    sample_seed: int = 0,
     store: str | os.PathLike[str] | None = None,
+    like: str | os.PathLike[str] | None = None,
 ) -> Pool:
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
@@ -56,21 +75,29 @@ def pool_from_table(
     prediction        a column; a list of columns makes a model of each, called like it; None for no model
     id                a column
     features, scores  columns of numbers and .npy files aligned by row, one column of equally long lists, or an array;
-                      features also columns of texts, image paths or categories, from which numbers are made;
+                      features also columns of texts, image paths or categories, from which numbers are made, and
+                      "column:embedding" for those of a language model (the extra altmas[embeddings]); "auto"
+                      makes them of what is shown, where that is possible (`pool.unmade` says why not);
                       scores of several models as {column of the model: one of these}
     slices            columns that divide the pool
     show              one column (items are its values) or several (items are dicts)
     group             a column: what points come together in, as a conversation or a patient
+    values            {class: number}: what metrics of numbers take the classes for
+    weight            a column: how many rows a row stands for
+    sample            rows to be taken at random as the pool, 0 for all; by default AUTOMATIC of more than LARGE, unless
+                      rows have weights; sample_seed  says which
     classes           the class list; by default the names of a Hugging Face ClassLabel, else what is seen
     store             a .parquet file to be written: the columns go there and numbers into .npy files beside it, and
                       the pool is read from those, so that a session can be opened again without the engine
+    like              a table from which the words and categories of features that are made are taken
     Raises FileError or PoolError, naming the file, the column and the row (counted from 0).
     """
-    inputs, answers = _origin(features), _answer_columns(prediction)
+    by_themselves = isinstance(features, str) and features == AUTO
+    inputs, answers = _origin(None if by_themselves else features), _answer_columns(prediction)
     outputs = {name: _origin(one) for name, one in named_scores(scores, list(answers)).items()}
     parts = [slices] if isinstance(slices, str) else list(slices)
     shown = show if isinstance(show, str) else list(show or ()) or None
-    names = [*answers.values(), *(one for one in (id, group) if one is not None), *parts]
+    names = [*answers.values(), *(one for one in (id, group, weight) if one is not None), *parts]
     names += [shown] if isinstance(shown, str) else shown or []
     if store is not None:
         moved = _moved_to(Path(store).expanduser().absolute(), table, names, inputs, outputs)
@@ -83,34 +110,48 @@ def pool_from_table(
             "show": show,
             "classes": classes,
             "group": group,
+            "values": values,
+            "weight": weight,
+            "sample": sample,
+            "sample_seed": sample_seed,
         }
-        return pool_from_table(moved.table, features=moved.features, scores=scores, **roles)
+        again = AUTO if by_themselves else moved.features
+        return pool_from_table(moved.table, features=again, scores=scores, **roles)
     here = source_of(table) is None or _made_of_parquet(table, inputs)
     is_file = here and isinstance(table, str | os.PathLike)
     texts = text_columns(table, _named(inputs)) if is_file else []
     origins = [inputs, *outputs.values()]
-    columns = _columns(table, [*names, *texts], origins, repeated=[*answers.values(), *parts], in_memory=here)
+    wanted = Wanted.of(sample, sample_seed, weighted=weight is not None)
+    repeated = [*answers.values(), *parts]
+    columns = _columns(table, [*names, *texts], origins, repeated=repeated, in_memory=here, wanted=wanted)
+    columns = columns.sampled(wanted)
     folder = existing(local(table)).parent if is_file else Path()
-    matrix, made = _made_matrix(columns, inputs, folder) if here else (_matrix(columns, inputs), ())
+    matrix, made = _made_matrix(columns, inputs, folder, like) if here else (_matrix(columns, inputs), ())
     try:
         pool = Pool(
             matrix,
             {name: _classes_in(columns, column) for name, column in answers.items()} or None,
             scores={name: _matrix(columns, one) for name, one in outputs.items()},
             classes=_listed_classes(columns, answers) if classes is None else classes,
-            ids=None if id is None else columns.names(id),
+            values=values,
+            ids=columns.rows if id is None else columns.names(id),
             slices={name: columns.labels(name) for name in parts},
             items=None if shown is None else columns.items(shown),
             group=None if group is None else columns.labels(group),
+            weights=None if weight is None else columns.weights(weight),
         )
     except PoolError as cause:
         roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs.get(DEFAULT_MODEL)}
         raise PoolError(_placed(str(cause), columns.where, roles)) from cause
     pool.group_name = pool.group_name if group is None else group
     pool.made_features = made
+    if columns.rows is not None:
+        pool.sampled_from = columns.size
+    if by_themselves:
+        inputs = _features_of_what_is_shown(pool, shown, folder if is_file else Path(), set(answers.values()))
     if _can_be_read_again(table) and all(one is None or _stored(one) for one in (inputs, *outputs.values())):
         stored = {name: _stored(one) for name, one in outputs.items()}
-        pool.source = {
+        source: dict[str, Any] = {
             "table": str(existing(local(table))),
             "folder": str(existing(local(table)).parent),
             "prediction": prediction if isinstance(prediction, str | None) else list(prediction),
@@ -120,7 +161,13 @@ def pool_from_table(
             "slices": parts,
             "show": shown,
             "classes": None if classes is None else list(pool.classes),
-        } | ({} if group is None else {"group": group})
+        } | {role: name for role, name in (("group", group), ("weight", weight)) if name is not None}
+        source |= {} if pool.named_values is None else {"values": pool.named_values}
+        if columns.rows is not None:
+            source |= {"sample": len(pool), "sample_seed": sample_seed}
+        elif columns.size > LARGE:
+            source["sample"] = 0
+        pool.source = source
     return pool
 
 
@@ -137,7 +184,13 @@ def _made_of_parquet(table: Any, inputs: Any) -> bool:
 
 
 def _columns(
-    table: Any, names: Sequence[str], origins: Sequence[Any], repeated: Sequence[str] = (), *, in_memory: bool = False
+    table: Any,
+    names: Sequence[str],
+    origins: Sequence[Any],
+    repeated: Sequence[str] = (),
+    *,
+    in_memory: bool = False,
+    wanted: Wanted | None = None,
 ) -> Columns:
     """The columns that are needed; of tables that live elsewhere in batches, numbers apart from names."""
     source = None if in_memory else source_of(table)
@@ -147,8 +200,8 @@ def _columns(
         if not isinstance(name, str):
             raise PoolError(f"column {name!r} was not understood; expected the name of a column")
     groups = {group: group for origin in origins for group in _groups(origin)}
-    narrow, matrices = fetched(source, names, groups, repeated)
-    return Columns.read(narrow, source.where, matrices)
+    narrow, matrices, sampled = fetched(source, names, groups, repeated, wanted)
+    return Columns.read(narrow, source.where, matrices, sampled)
 
 
 @dataclass(frozen=True)
@@ -284,39 +337,112 @@ def _is_file_name(text: str) -> bool:
 
 def _named(origin: Any) -> tuple[str, ...]:
     """The columns that numbers come from, if they come from columns."""
-    return tuple(one for one in origin if isinstance(one, str)) if _listed(origin) else ()
+    return tuple(one.removesuffix(EMBEDDING) for one in origin if isinstance(one, str)) if _listed(origin) else ()
+
+
+def _embedded(origin: Any) -> list[str]:
+    """The columns of texts that a language model makes features of."""
+    spelled = [one for one in origin if isinstance(one, str) and one.endswith(EMBEDDING)] if _listed(origin) else []
+    return [one.removesuffix(EMBEDDING) for one in spelled]
 
 
 def _listed(origin: Any) -> bool:
     return isinstance(origin, tuple) and all(isinstance(one, str | Path) for one in origin)
 
 
-def _made_matrix(columns: Columns, origin: Any, folder: Path) -> tuple[Any, tuple[str, ...]]:
+def _features_of_what_is_shown(
+    pool: Pool, shown: str | Sequence[str] | None, folder: Path, answers: set[str]
+) -> tuple[str, ...] | None:
+    """The columns whose features the pool has now; None, and `pool.unmade` says why, where none could be made."""
+    if not isinstance(pool.items, LazyItems) or shown is None:
+        return None
+    names = [shown] if isinstance(shown, str) else list(shown)
+    held = pool.items.columns
+    table = pa.table({names[0]: held}) if isinstance(held, pa.ChunkedArray) else held
+    columns = Columns.part(table, "what is shown")
+    parts, told, used = [], [], []
+    for name in names:
+        if name in answers or not columns.holds_texts(name):
+            continue
+        values = columns.values(name)
+        images = all(map(looks_like_image, [one for one in values[:100] if one is not None] or [""]))
+        most, what = (MOST_IMAGES, "images") if images else (MOST_TEXTS, "texts")
+        if len(values) > most:
+            pool.unmade = (
+                f"{len(values):,} {what} in column {name!r} are more than the {most:,} of which features are made "
+                f"unasked; --features {name} makes them"
+            )
+            continue
+        try:
+            features, how = made_from(values, f"column {name!r}", folder)
+        except (PoolError, MissingExtra) as cause:
+            pool.unmade = str(cause)
+            continue
+        parts.append(features)
+        told.append(how)
+        used.append(name)
+    if not parts:
+        return None
+    pool.features, pool.made_features, pool.unmade = np.hstack(parts), tuple(told), ""
+    return tuple(used)
+
+
+def _made_matrix(
+    columns: Columns, origin: Any, folder: Path, like: str | os.PathLike[str] | None
+) -> tuple[Any, tuple[str, ...]]:
     """(the features, how those of them were made that come from columns of texts, images or categories)."""
     made = [one for one in _named(origin) if columns.holds_texts(one)]
+    numbers = [one for one in _embedded(origin) if one not in made]
+    if numbers:
+        raise PoolError(
+            f"column {numbers[0]!r} holds no texts, of which alone an embedding can be made; leave {EMBEDDING!r} out"
+        )
     if not made:
         return _matrix(columns, origin), ()
     parts, told = [], []
     for one in origin:
-        if one in made:
-            features, how = made_from(columns.values(one), f"column {one!r}", folder)
+        if isinstance(one, str) and one.endswith(EMBEDDING):
+            name = one.removesuffix(EMBEDDING)
+            features = embedded(
+                ["" if text is None else str(text) for text in columns.values(name)], f"column {name!r}"
+            )
+            parts.append(features)
+            told.append(f"embeddings of the texts in column {name!r} ({features.shape[1]} columns)")
+        elif one in made:
+            known = None if like is None else Columns(like, [one]).values(one)
+            features, how = made_from(columns.values(one), f"column {one!r}", folder, known)
             parts.append(features)
             told.append(how)
         else:
-            parts.append(read_matrix(one) if isinstance(one, Path) else columns.matrix([one]))
+            parts.append(_of_file(columns, one) if isinstance(one, Path) else columns.matrix([one]))
     return _side_by_side(parts, origin), tuple(told)
 
 
 def _matrix(columns: Columns, origin: Any) -> Any:
     if isinstance(origin, Path):
-        return read_matrix(origin)
+        return _of_file(columns, origin)
     if not _listed(origin):
-        return origin
+        return origin if columns.rows is None or origin is None else _at_rows(columns, np.asarray(origin), "the array")
     if len(_named(origin)) == len(origin):
         return columns.matrix(origin)
     return _side_by_side(
-        [read_matrix(one) if isinstance(one, Path) else columns.matrix([one]) for one in origin], origin
+        [_of_file(columns, one) if isinstance(one, Path) else columns.matrix([one]) for one in origin], origin
     )
+
+
+def _of_file(columns: Columns, file: Path) -> Any:
+    """The rows of a .npy file that belong to those of the columns."""
+    whole = read_matrix(file)
+    return whole if columns.rows is None else _at_rows(columns, whole, str(file))
+
+
+def _at_rows(columns: Columns, whole: NDArray[Any], where: str) -> NDArray[Any]:
+    if len(whole) != columns.size:
+        raise PoolError(
+            f"{where} has {len(whole):,} rows, {columns.where} has {columns.size:,}; they are aligned by row"
+        )
+    assert columns.rows is not None
+    return rows_of(whole, columns.rows)
 
 
 def _side_by_side(parts: list[NDArray[Any]], origin: tuple[str | Path, ...]) -> NDArray[np.float32]:

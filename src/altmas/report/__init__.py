@@ -70,18 +70,21 @@ def report_of(
     path: str | os.PathLike[str] | None = None,
     *,
     items: bool = False,
+    notes: bool = True,
     force: bool = False,
     since: str | os.PathLike[str] | None = None,
 ) -> Report:
     """The report of a session, written to `path` if one is given; with items, the labelled points are in it.
 
+    notes  whether what annotators wrote is in it
     since  the JSON of an earlier report: what changed since then is shown
     """
     earlier = None if since is None else read_report(since)
     kept = kept_by(session.pool, session.path)
     for place in [] if path is None else files_of(path):
         writable(place, force=force, kept=kept)  # before the work
-    report = Report(content_of(session, items=items, since=earlier), _pictures(session) if items else {}, kept)
+    content = content_of(session, items=items, notes=notes, since=earlier)
+    report = Report(content, _pictures(session) if items else {}, kept)
     if path is not None:
         report.write(path, force=force)
     return report

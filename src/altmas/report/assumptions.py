@@ -46,6 +46,21 @@ def assumptions_of(session: "Session", history: History, status: Status, estimat
 
 def _about(session: "Session") -> Assumption:
     pool = session.pool
+    if session.task.population == "source":
+        return Assumption(
+            "The table that the pool was taken from is what you care about",
+            "unchecked",
+            f"All intervals are about {pool.sampled_from:,} rows, of which {len(pool):,} were taken at random, each "
+            "with the same chance; that the others were never looked at is counted in every interval. Whether they "
+            "stand for next year's data cannot be seen from here.",
+        )
+    if pool.weights is not None:
+        return Assumption(
+            "The pool is what you care about, and its weights are right",
+            "unchecked",
+            f"All figures count each of the {len(pool):,} points as often as its weight says, {pool.rows_meant:,.0f} "
+            "rows in all. That the rows which a point stands for have the same label cannot be seen from here.",
+        )
     if not session.task.ahead:
         return Assumption(
             "The pool is what you care about",

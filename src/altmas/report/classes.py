@@ -38,7 +38,7 @@ def classes_of(session: "Session", history: History) -> Plain:
     pool = session.pool
     if not pool.models:
         return {"rows": [], "worst": [], "note": ""}
-    called = np.bincount(pool.predictions, minlength=len(pool.classes))
+    called = np.round(pool.predicted_counts)
     listed = sorted(np.argsort(-called, kind="stable")[:MOST_ROWS].tolist())
     metrics = tuple(
         of_class(f"{kind}[{pool.classes[k]}]", of, k, kind=kind) for k in listed for kind, of in OF_CLASS.items()
@@ -98,7 +98,7 @@ def matrix_of(session: "Session", history: History) -> Plain:
     classes = [str(name) for name in pool.classes]
     if len(classes) > MOST_CLASSES or not pool.models:
         return {"classes": [], "cells": [], "note": ""}
-    counts = np.bincount(pool.predictions, minlength=len(classes))
+    counts = pool.predicted_counts
     cells = [(a, c) for a in range(len(classes)) for c in range(len(classes))]
     found, why = _cells(session, history, cells)
     if not found:
@@ -135,7 +135,7 @@ def _cells(session: "Session", history: History, cells: Sequence[tuple[int, int]
     names = session.pool.classes
     metrics = tuple(confusion(f"confusion[{names[a]},{names[c]}]", a, c, len(names)) for a, c in cells)
     found, why = estimated(session, history, metrics) if metrics else ((), "")
-    size = len(session.pool)
+    size = session.pool.rows_meant
     rows = [
         {"predicted": a, "true": c} | {key: value * size for key, value in bounds_of(one).items()}
         for (a, c), one in zip(cells, found, strict=False)

@@ -1,6 +1,6 @@
 """What a report says, as plain values: the same tree is written as JSON and shown as HTML.
 
-No item, no id and no free text of an annotator is in it unless items are asked for.
+No item and no id is in it unless items are asked for; what annotators wrote is, unless it is left out.
 """
 
 import math
@@ -49,11 +49,15 @@ MOST_METRICS = 6
 """Metrics whose path, slices and sensitivity are shown."""
 MOST_SLICES = 20
 PATH_POINTS = 8
+MOST_NOTES = 50
+"""Notes that are shown, the newest; the others are counted."""
+NOTE_LENGTH = 500
+"""Characters of a note that are shown."""
 PATIENCE = 5.0
 """Seconds after which no more of the past is computed again for the path; what was logged on the way is free."""
 
 
-def content_of(session: "Session", *, items: bool = False, since: Plain | None = None) -> Plain:
+def content_of(session: "Session", *, items: bool = False, notes: bool = True, since: Plain | None = None) -> Plain:
     """Everything the report says about a session as it stands now."""
     estimates = session.estimate()  # first: it is written down, and the hash below should name that too
     history, status = session.history, session.status()
@@ -65,7 +69,7 @@ def content_of(session: "Session", *, items: bool = False, since: Plain | None =
         "plan": {
             "metrics": [metric.name for metric in session.task.metrics],
             "confidence": session.plan.confidence,
-            "about": session.plan.about,
+            "about": session.task.population,
             "budget": session.plan.budget,
             "targets": dict(session.plan.targets),
             "thresholds": dict(session.plan.thresholds),
@@ -91,6 +95,8 @@ def content_of(session: "Session", *, items: bool = False, since: Plain | None =
         "assumptions": assumptions_of(session, history, status, estimates),
         "reproducibility": _reproducibility(session, status),
     }
+    if notes:
+        content["notes"] = _notes(session, items)
     if items:
         content["labelled_items"] = _items(session, history)
     told: Plain = plain(content)
@@ -102,12 +108,16 @@ def content_of(session: "Session", *, items: bool = False, since: Plain | None =
 
 def _pool(session: "Session") -> Plain:
     pool = session.pool
-    predicted = np.bincount(pool.predictions, minlength=len(pool.classes)) if pool.models else np.zeros(0, np.int64)
+    predicted = np.round(pool.predicted_counts).astype(np.int64) if pool.models else np.zeros(0, np.int64)
     return {
         "points": len(pool),
+        "sampled_from": pool.sampled_from,
+        "weight": None if pool.weights is None else float(pool.weights.sum()),
         "classes": [str(name) for name in pool.classes],
+        "values": pool.named_values,
         "predicted": predicted.tolist(),
         "features": None if pool.features is None else int(pool.features.shape[1]),
+        "made_features": list(pool.made_features),
         "scores": pool.scores is not None,
         "slices": list(pool.slices),
         "groups": None if pool.group is None else int(pool.group.max()) + 1,
@@ -122,8 +132,8 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
     """Each metric with its estimate, verdict, gain over random sampling and the cross-check without any belief."""
     rows = []
     complete = len(history.labels) == len(session.pool)
-    early = history.drawn_labels < LEAST_DRAWN and not (complete and not session.task.ahead)
-    checkable = has_probabilities(history) and not complete
+    early = history.drawn_labels < LEAST_DRAWN and not (complete and not session.task.beyond)
+    checkable = has_probabilities(history) and not complete and session.pool.weights is None
     sample = (
         sample_of(session.pool, history, inclusion_of(session.method, session.pool, history)) if checkable else None
     )
@@ -355,6 +365,17 @@ def _people(session: "Session", status: Status) -> Plain:
         "revisions": status.revisions,
         "undone": status.undone,
     }
+
+
+def _notes(session: "Session", items: bool) -> Plain:
+    """What annotators and the owner wrote, the newest first; about which point, only where items were asked for."""
+    found = session.notes()
+    shown = [
+        {"annotator": one.annotator, "at": one.at, "text": one.text[:NOTE_LENGTH], "cut": len(one.text) > NOTE_LENGTH}
+        | ({"id": None if one.id is None else str(one.id)} if items else {})
+        for one in found[: -MOST_NOTES - 1 : -1]
+    ]
+    return {"count": len(found), "shown": shown}
 
 
 def _items(session: "Session", history: History) -> list[Plain]:

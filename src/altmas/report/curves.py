@@ -1,7 +1,8 @@
 """ROC curve, precision-recall curve and reliability diagram, each point with its own interval.
 
-They are drawn where a session asks about scores. For two classes the curves are those of the second; for more, the
-reliability diagram alone is drawn: the score of the predicted class against the share of right answers.
+They are drawn where a session asks about scores. For two classes the curves are those of the class that the first such
+metric names, by default the second, and the reliability diagram is that of the second. For more classes the reliability
+diagram alone is drawn: the score of the predicted class against the share of right answers.
 """
 
 from collections.abc import Iterable
@@ -41,24 +42,32 @@ def _of_model(session: "Session", history: History, model: str | None) -> Plain:
     pool = session.pool
     shown: Plain = {"model": model, "class": str(pool.classes[1]) if len(pool.classes) == 2 else None}
     scores, _ = calibrated_scores(pool, model)
-    bins = bins_of(scores, np.ones(len(pool)))
+    bins = bins_of(scores, np.ones(len(pool)) if pool.weights is None else pool.weights)
     used = [b for b in range(BINS) if (bins == b).any()]
     found = _estimates(session, history, (share_in_bin(f"bin {b}", b, model) for b in used))
     shown["reliability"] = [
         {"score": float(scores[bins == b].mean()), "points": int((bins == b).sum())} | bounds_of(found[f"bin {b}"])
         for b in used
     ]
-    shown["thresholds"] = _along(session, history, model) if len(pool.classes) == 2 else []
-    return shown
+    if len(pool.classes) == 2:
+        code = _asked(session, model)
+        return shown | {"curve_class": str(pool.classes[code]), "thresholds": _along(session, history, model, code)}
+    return shown | {"curve_class": None, "thresholds": []}
 
 
-def _along(session: "Session", history: History, model: str | None) -> list[Plain]:
-    """Recall, specificity and precision of the second class at thresholds of its score."""
+def _asked(session: "Session", model: str | None) -> int:
+    """The class that the first metric of this model's scores names; the second where none does."""
+    parts = (part for metric in session.task.metrics for _, part in metric.parts if part.of_scores)
+    return next((part.classes[0] for part in parts if part.model == model and len(part.classes) == 1), 1)
+
+
+def _along(session: "Session", history: History, model: str | None, code: int) -> list[Plain]:
+    """Recall, specificity and precision of a class at thresholds of its score."""
     pool, before = session.pool, "" if model is None else f"{model}: "
-    grid = candidates(scores_of(pool, model)[:, 1])
+    grid = candidates(scores_of(pool, model)[:, code])
     grid = [grid[place] for place in np.unique(np.linspace(0, len(grid) - 1, POINTS).astype(int))]
     kinds = ("recall", "specificity", "precision")
-    names = {(t, kind): f"{before}{kind}[{pool.classes[1]},{t!r}]" for t in grid for kind in kinds}
+    names = {(t, kind): f"{before}{kind}[{pool.classes[code]},{t!r}]" for t in grid for kind in kinds}
     metrics = metric_set(list(names.values()), pool)
     named = dict(zip(names, metrics, strict=True))
     found = _estimates(session, history, metrics)

@@ -40,18 +40,18 @@ def charts_of(content: Plain) -> dict[str, Markup]:
 def score_charts(one: Plain, number: int) -> dict[str, Markup | None]:
     """ROC curve, precision-recall curve and reliability diagram of one model."""
     whose = f" of {one['model']}" if one["model"] else ""
-    of = f" for {one['class']}" if one["class"] else ""
+    of, along_of = (f" for {one[name]}" if one[name] else "" for name in ("class", "curve_class"))
     along = one["thresholds"]
     roc = [(_flipped(row["specificity"]), row["recall"], row["threshold"]) for row in along]
     precision = [(row["recall"]["value"], row["precision"], row["threshold"]) for row in along]
     reliable = [(row["score"], row, row["points"]) for row in one["reliability"]]
     return {
         f"roc-{number}": _curve(
-            f"chart-roc-{number}", f"ROC curve{whose}{of}", roc, ("false positive rate", "recall"), "at threshold"
+            f"chart-roc-{number}", f"ROC curve{whose}{along_of}", roc, ("false positive rate", "recall"), "at threshold"
         ),
         f"precision-{number}": _curve(
             f"chart-precision-{number}",
-            f"Precision and recall{whose}{of}",
+            f"PR curve{whose}{along_of}",
             precision,
             ("recall", "precision"),
             "at threshold",

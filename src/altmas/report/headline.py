@@ -4,7 +4,7 @@ import math
 from statistics import NormalDist
 from typing import Any
 
-from altmas.estimates import LEAST_DRAWN
+from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN
 from altmas.report.words import number, plural
 
 Plain = dict[str, Any]
@@ -70,8 +70,8 @@ def _next(one: Plain, tone: str, content: Plain) -> str:
     if math.isinf(more):
         left = _bare(one, one["least_half_width"], 1)
         return (
-            f"Labels alone will not do: about data like this pool \u00b1{left} is left when every point is labelled; "
-            "take a larger pool."
+            f"Labels alone will not do: about {ABOUT_WHAT[content['plan']['about']]} \u00b1{left} is left when every "
+            "point is labelled; take a larger pool."
         )
     if math.isnan(more):
         return "More labels are needed; how many cannot be said yet."

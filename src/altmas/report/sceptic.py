@@ -42,8 +42,11 @@ def weights_of(session: "Session", history: History) -> dict[int, float]:
     chances = inclusion_of(session.method, session.pool, history) if has_probabilities(history) else None
     if chances is None:
         return {}
+    stands_for = session.pool.weights
     return {
-        row: 1 / float(chances[row]) for row in history.drawn.tolist() if row in history.labels and chances[row] > 0
+        row: (1.0 if stands_for is None else float(stands_for[row])) / float(chances[row])
+        for row in history.drawn.tolist()
+        if row in history.labels and chances[row] > 0
     }
 
 
@@ -63,7 +66,7 @@ def weights_summary(session: "Session", weights: dict[int, float], *, items: boo
             "weight": weights[row],
             "label": str(pool.classes[history.labels[row]]),
             "right": bool(history.labels[row] == pool.predictions[row]) if pool.models else None,
-            "moves": weights[row] / len(pool),
+            "moves": weights[row] / (len(pool) if pool.weights is None else pool.rows_meant),
             **({"id": str(pool.ids[row])} if items else {}),
         }
         for row in heaviest

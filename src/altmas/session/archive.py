@@ -40,7 +40,8 @@ def about(pool: Pool, archived: bool, path: Path | None) -> dict[str, Any]:
     home = None if path is None else str(path.resolve().parent)
     size = {"points": len(pool), "classes": list(pool.classes)}
     made = {"made_features": list(pool.made_features)} if pool.made_features else {}
-    return size | made | {"archived": archived, "source": pool.source, "home": home}
+    sampled = {"sampled_from": pool.sampled_from} if pool.sampled_from is not None else {}
+    return size | made | sampled | {"archived": archived, "source": pool.source, "home": home}
 
 
 def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
@@ -145,7 +146,9 @@ def parts_of(pool: Pool) -> Parts:
         "points": len(pool),
         "models": [model.name for model in pool.models],
         "group": None if pool.group is None else pool.group_name,
+        "values": pool.named_values,
     }
+    content |= {} if pool.sampled_from is None else {"sampled_from": pool.sampled_from}
     yield from _text_chunks("about", json.dumps(content))
     for number, model in enumerate(pool.models):
         yield from _chunks(_part_of_model("predictions", number), model.predictions)
@@ -159,6 +162,8 @@ def parts_of(pool: Pool) -> Parts:
         yield from _chunks(f"slice {number}", column)
     if pool.group is not None:
         yield from _chunks("group", pool.group)
+    if pool.weights is not None:
+        yield from _chunks("weights", pool.weights)
     yield from items
 
 
@@ -187,7 +192,10 @@ def pool_of(part: ReadPart) -> Pool:
         slices={name: _column(part(f"slice {number}")) for number, name in enumerate(content["slices"])},
         items=_items(content["items"], part),
         group=_array(part("group")),
+        values=content.get("values"),
+        weights=_array(part("weights")),
     )
+    pool.sampled_from = _sampled_from(content.get("sampled_from"), len(pool))
     pool.group_name = content.get("group") or pool.group_name
     for model in models:
         refuse_damaged(model, pool)
@@ -197,6 +205,12 @@ def pool_of(part: ReadPart) -> Pool:
     if content["counted"]:
         pool.ids = counted
     return pool
+
+
+def _sampled_from(rows: Any, points: int) -> int | None:
+    if rows is None or (type(rows) is int and rows > points):
+        return rows
+    raise ValueError(f"a sample of {points} points cannot come from {rows!r} rows")
 
 
 def _part_of_model(what: str, number: int) -> str:

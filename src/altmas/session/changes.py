@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.pool import Pool
-from altmas.pool.growth import WAVE, grown, with_classes, with_slices
+from altmas.pool.growth import WAVE, counted_on, grown, with_classes, with_slices
 from altmas.session.arrays import pack
 from altmas.session.store import Entry, Event
 
@@ -126,6 +126,7 @@ def pool_after(pool: Pool, event: Event, read: ReadItems | None) -> Pool:
 
 def larger(pool: Pool, more: Pool, items: Mapping[str, Any]) -> Pool:
     """The pool with the items of a change; ValueError if they are not the ones that were recorded."""
+    more = counted_on(pool, more)
     if more.fingerprint != items["fingerprint"] or len(more) != items["points"]:
         raise ValueError(f"the items of wave {items['wave']!r} are not those that were added")
     if WAVE in pool.slices and items["wave"] in pool.slices[WAVE]:

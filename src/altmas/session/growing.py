@@ -79,7 +79,7 @@ class GrowingSession(ReadableSession):
         PoolError, PlanError, MetricError or MethodError names what does not fit; then nothing was recorded.
         """
         wanted = metric_tuple(metrics)
-        self._tasks.given |= {metric_name(one): one for one in wanted if not isinstance(one, str)}
+        self._tasks.given |= {metric_name(metric): metric for metric in wanted if not isinstance(metric, str)}
         tasks = self._tasks.fresh()
 
         def compose(state: State) -> list[Entry]:
@@ -114,12 +114,12 @@ class GrowingSession(ReadableSession):
             return [change_entry(settings, larger.classes[len(pool.classes) :], values, added)]
 
         (event,) = self._journal.write(compose)
-        return next(one for one in self.changes() if one.seq == event.seq)
+        return next(change for change in self.changes() if change.seq == event.seq)
 
 
 def _still_new(model: Model, pool: Pool) -> Model:
     """The model; PoolError if somebody else has added one of that name meanwhile."""
-    if any(one.name == model.name for one in pool.models):
+    if any(known.name == model.name for known in pool.models):
         raise PoolError(
             f"there is a model {model.name!r} in this pool already; give another name; nothing was recorded"
         )

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from altmas.errors import MethodError, PlanError
-from altmas.guaranteed import offers_guarantee
+from altmas.guaranteed import offers_guarantee, too_many_weights
 from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_installed, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.methods.protocol import DrawsInSequence
@@ -94,7 +94,7 @@ class Plan:
             seed=secrets.randbits(31) if seed is None else _whole("seed", seed),
             double_share=_share("double_share", double_share, ends=True),
             guarantee=_provable(bool(guarantee), chosen, asked, pool),
-            about=_about(about, chosen, bool(guarantee)),
+            about=_about(about, chosen, bool(guarantee), pool),
             rank=_rank(rank, chosen, pool),
             instructions=str(instructions),
             definitions={str(pool.classes[pool.code(c)]): str(text) for c, text in (definitions or {}).items()},
@@ -292,7 +292,7 @@ def _rank(metric: str, method: Method, pool: Pool) -> str:
     return metric
 
 
-def _about(about: object, method: Method, guarantee: bool) -> About:
+def _about(about: object, method: Method, guarantee: bool, pool: Pool | None = None) -> About:
     """What the numbers are about; PlanError or MethodError if the method, or a proof, cannot be about that."""
     found = next((one for one in ABOUT if one == about), None)
     if found is None:
@@ -303,7 +303,7 @@ def _about(about: object, method: Method, guarantee: bool) -> About:
             "leave one of the two out"
         )
     if found == "future":
-        check_ahead(method)
+        check_ahead(method, pool)
     return found
 
 
@@ -388,7 +388,9 @@ def _provable(guarantee: bool, method: Method, metrics: Sequence[Metric], pool: 
         raise PlanError(
             f"guarantee=True: method {method.name!r} has no proof; choose 'assured' or 'tradition', or leave it out"
         )
-    without = [one.name for one in metrics if guarantee and not offers_guarantee(method, one, len(pool.classes))]
+    if guarantee and too_many_weights(pool):
+        raise PlanError(f"guarantee=True: {too_many_weights(pool)}")
+    without = [one.name for one in metrics if guarantee and not offers_guarantee(method, one, pool)]
     if without:
         raise PlanError(
             f"guarantee=True: no guarantee is offered for {listing(without)}; it covers ratios of sums: accuracy, "

@@ -162,9 +162,9 @@ class ReadableSession(SessionCore):
     def notes(self, id: object = None) -> list[Note]:
         """Every remark that stands (on one point), oldest first: notes, and those that came with labels and rulings."""
         with self._journal.lock:
-            found = notes(self._journal.read())
+            remarks = notes(self._journal.read())
         wanted = None if id is None else self.pool.ids[self.pool.index(id_of(id))]
-        return found if id is None else [note for note in found if note.id == wanted]
+        return remarks if id is None else [note for note in remarks if note.id == wanted]
 
     def note_by(self, id: object, annotator: str | None) -> Note | None:
         """The last remark that stands of one annotator on a point, apart from those that came with a label."""

@@ -243,15 +243,16 @@ class Session(RecordingSession, GrowingSession):
         path: str | os.PathLike[str] | None = None,
         *,
         items: bool = False,
+        notes: bool = True,
         force: bool = False,
         since: str | os.PathLike[str] | None = None,
     ) -> "Report":
         """The report as it stands, written as one HTML file with JSON beside it; no item is in it unless asked for.
 
-        `since` is the JSON of an earlier report: what changed is shown. OutputExists if a file is there already, unless
-        force.
+        What annotators wrote is in it unless notes=False; about which point, only with items. `since` is the JSON of an
+        earlier report: what changed is shown. OutputExists if a file is there already, unless force.
         """
-        made: Report = above("report")(self, path, items=items, force=force, since=since)
+        made: Report = above("report")(self, path, items=items, notes=notes, force=force, since=since)
         return made
 
     def export(

@@ -101,7 +101,7 @@ class Snapshot:
             estimates = self.plan.method.estimate(task, self.history)
             if task.guarantee:
                 estimates = with_guarantee(self.plan.method, task, self.history, estimates)
-        return replace(estimates, values=tuple(_of_model(one, task) for one in estimates), about=task.about)
+        return replace(estimates, values=tuple(_of_model(one, task) for one in estimates), about=task.population)
 
     def decision(self, estimates: Callable[[], Estimates] | None = None) -> Decision:
         """Whether to stop at that moment."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from altmas.estimates import LEAST_DRAWN, Estimate, Estimates
+from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate, Estimates
 from altmas.forecast import Forecast
 from altmas.session.plan import Plan
 
@@ -80,7 +80,7 @@ def decide(
     if thresholds and all(goal.reached for goal in thresholds):
         return Decision(True, "every threshold is decided")
     by_name = {estimate.metric: estimate for estimate in told}
-    missing = [_too_wide(by_name[goal.metric], goal.wanted) for goal in targets if not goal.reached]
+    missing = [_too_wide(by_name[goal.metric], goal.wanted, told.about) for goal in targets if not goal.reached]
     missing += [f"{goal.metric} is not clear of {goal.wanted:g} yet" for goal in thresholds if not goal.reached]
     return Decision(False, "; ".join(missing))
 
@@ -101,11 +101,11 @@ def goals(
     return tuple(found)
 
 
-def _too_wide(estimate: Estimate, wanted: float) -> str:
-    """What is missing for a target; about data like the pool it may be more than the pool can give."""
+def _too_wide(estimate: Estimate, wanted: float, about: str) -> str:
+    """What is missing for a target; about more than the pool it may be more than the pool can give."""
     if estimate.least_half_width > wanted:
         return (
-            f"{estimate.metric} will not get within {wanted:g} with this pool: about data like it, "
+            f"{estimate.metric} will not get within {wanted:g} with this pool: about {ABOUT_WHAT[about]}, "
             f"\u00b1{estimate.least_half_width:.3g} is left when every point is labelled"
         )
     return f"{estimate.metric} is not within {wanted:g} yet"

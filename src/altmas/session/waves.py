@@ -64,7 +64,18 @@ def fitting_items(pool: Pool, given: Any, columns: Roles, method: Method) -> Poo
             "items cannot be added to a pool with groups: which of them would go on in the new items is not known; "
             "nothing was recorded"
         )
-    more = fitting(pool, given if isinstance(given, Pool) else _from_table(pool, given, columns))
+    if pool.sampled_from is not None:
+        raise PoolError(
+            f"items cannot be added to a pool that is a random sample of {pool.sampled_from:,} rows: of those that "
+            "came later it would be none; make a new session; nothing was recorded"
+        )
+    more = given if isinstance(given, Pool) else _from_table(pool, given, columns)
+    if more.sampled_from is not None:
+        raise PoolError(
+            f"the items are a random sample of {more.sampled_from:,} rows, the points of this session are all there "
+            "are; add all of them (sample=0); nothing was recorded"
+        )
+    more = fitting(pool, more)
     if not archivable(more) or not items_kept(more):
         raise PoolError(
             f"the items are more than {LIMIT // 2**20} MB, or nothing that a file can keep; add them in smaller waves; "
@@ -86,7 +97,17 @@ def _from_table(pool: Pool, table: Any, columns: Roles) -> Pool:
     roles["slices"] = [name for name in roles.get("slices") or () if name != WAVE]
     if isinstance(named, Mapping):
         roles["prediction"] = list(named.values())
-    made: Pool = above("pool_from_table")(table, **{"prediction": None} | roles)
+    like = (
+        pool.source["table"] if pool.source is not None and pool.made_features and not columns.get("features") else None
+    )
+    try:
+        made: Pool = above("pool_from_table")(table, **{"prediction": None} | roles, like=like)
+    except PoolError as cause:
+        if "is not one of the classes" not in str(cause):
+            raise
+        raise PoolError(
+            f"{cause}; a further class is added with classes=[...] (--class); nothing was recorded"
+        ) from cause
     if isinstance(named, Mapping):
         made = made.with_models(*(_called(made, column, name) for name, column in named.items()))
     return made

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -36,7 +36,7 @@ from altmas.methods.assured.views import describe
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.metrics import Metric
-from altmas.metrics.influence import ItemInfluence, SumOfItems
+from altmas.metrics.influence import ItemInfluence, sum_of_items
 from altmas.pool import Pool
 from altmas.suggest import near
 from altmas.superpopulation import too_few_groups
@@ -45,6 +45,8 @@ from altmas.types import Array
 
 SIMULTANEOUS = 4
 REMEMBERED = 16
+STAGES_OF_WAVE = 4
+"""Beliefs that are remembered for each wave."""
 LEAST_OF_DOMAIN = 0.25
 """Part of its share of a stage's draws that a wave has at least, however many labels it has already."""
 
@@ -69,7 +71,7 @@ class Assured(Method):
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
-    traits: ClassVar[Traits] = Traits(interval="fixed-n", any_metric=True, grows=True, ahead=True)
+    traits: ClassVar[Traits] = Traits(interval="fixed-n", any_metric=True, grows=True, ahead=True, weights=True)
 
     def __post_init__(self) -> None:
         for name in self.also:
@@ -162,10 +164,10 @@ class Assured(Method):
         """((N,) how often each point should be drawn, how many random labels each label should be worth)."""
         sizes, gain = self._sizes_of_points(task, history, stages)
         if domain is None and history.grown:
-            sizes = sizes * self._catching_up(history, sizes)
+            sizes = sizes * self._catching_up(history, sizes, task.pool.weights)
         return sizes, gain
 
-    def _catching_up(self, history: History, sizes: Array) -> Array:
+    def _catching_up(self, history: History, sizes: Array, weights: Array | None) -> Array:
         """(N,) factors by which domains with few labels so far are drawn more often.
 
         At the end of the stage each domain should have its share of all labels; none has less than a part
@@ -177,6 +179,8 @@ class Assured(Method):
         factors = np.ones(n_points)
         for rows in history.domains:
             part = (rows.stop - rows.start) / n_points
+            if weights is not None:
+                part = float(weights[rows].sum() / weights.sum())
             wanted = max(total * part - float(known[rows].sum()), LEAST_OF_DOMAIN * planned * part)
             there = float(sizes[rows][free[rows]].sum())
             factors[rows] = wanted / there if there > 0 else 0.0
@@ -184,7 +188,13 @@ class Assured(Method):
         return np.where(kept, factors / factors[kept].mean(), 1.0) if kept.any() else np.ones(n_points)
 
     def _sizes_of_points(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
-        """The same for a pool that never grew."""
+        """The same for a pool that never grew: what one row of the expanded pool needs, times what a row stands for."""
+        sizes, gain = self._sizes_of_rows(task, history, stages)
+        weights = task.pool.weights
+        return sizes if weights is None else sizes * (weights / weights.mean()), gain
+
+    def _sizes_of_rows(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
+        """The same by one row of the expanded pool."""
         pool = task.pool
         samples = self._samples(task, history, stages)
         if len(task.rank) > 1:
@@ -201,14 +211,15 @@ class Assured(Method):
         sizes = tempered_sizes(believed, seen, rows, folds, self._defensive_share(task, estimator))[0]
         open_, scale = history.known < 0, 1.0
         if of_truth:  # judges explain the labels of the pilot as well: later stages gain by their draws alone
-            scale = float(believed[open_].sum())
-        return sizes, expected_gain(believed[open_] / max(scale, 1e-300), sizes[open_])
+            scale = float((believed if pool.weights is None else believed * pool.weights)[open_].sum())
+        expected = believed if pool.weights is None else believed * pool.weights
+        return sizes, expected_gain(expected[open_] / max(scale, 1e-300), sizes[open_])
 
     def _doubt(self, task: Task, of_truth: bool) -> Array | None:
         """(N,) what a share of the first labels follows: the models' doubt, or how far apart their values lie."""
         if self.belief is not None:
             return None
-        values = values_in(task.metrics)
+        values = values_in(task.metrics, task.pool)
         if of_truth:
             return value_spread(task.pool, values) if values else None
         return describe(task.pool).doubt
@@ -221,7 +232,7 @@ class Assured(Method):
             differ = disagreement(answers, len(pool.classes))
             return np.asarray(uniform + (1 - uniform) * differ / max(float(differ.mean()), 1e-12))
         contest = self._contest(task, history, samples, task.rank)
-        believed, seen = importance(contest)
+        believed, seen = _by_unit(*importance(contest), contest.rows, pool.weights)
         return tempered_sizes(believed, seen, contest.rows, folds_of(history.domains, task.seed), uniform)[0]
 
     def contest(self, task: Task, history: History, metrics: tuple[Metric, ...]) -> Contest | None:
@@ -232,7 +243,8 @@ class Assured(Method):
     def _contest(
         self, task: Task, history: History, samples: list[StageSample], metrics: tuple[Metric, ...]
     ) -> Contest:
-        return Contest(_Estimators(samples, task, history), metrics, self._factor(task, history), task.ahead)
+        quick = [replace(sample, belief=sample.belief.written_out) for sample in samples]
+        return Contest(_Estimators(quick, task, history), metrics, self._factor(task, history), task.fraction)
 
     def _defensive_share(self, task: Task, estimator: Difference) -> float:
         """The share of uniform draws: enough that errors nobody saw do not decide the width, where errors are rare.
@@ -252,7 +264,8 @@ class Assured(Method):
         return share * wanted + (1 - share) * RECIPE.least_defensive
 
     def _importance(self, task: Task, among: "_Estimators") -> tuple[Array, Array, Array]:
-        """u_i^2 = sum_k w_k Var_f(D_ki(y)) / (random-sampling variance of k), (N,); the same as shown at rows (n,).
+        """u_i^2 = sum_k w_k Var_f(D_ki(y)) / (random-sampling variance of k), (N,); the same as shown at rows (n,), by
+        one unit of weight.
 
         w_k is in proportion to 1 over the number of metrics of its kind, so that 20 class metrics do not drown
         accuracy; with targets to the square of how many times too wide the interval still is. Weights add up to 1.
@@ -274,7 +287,7 @@ class Assured(Method):
                 variance, residual = variance * members, residual * members[rows]
             believed += urgency / spread * variance
             shown += urgency / spread * residual**2
-        return believed, shown, rows
+        return (*_by_unit(believed, shown, rows, task.pool.weights), rows)
 
     def _urgency(self, task: Task, among: "_Estimators") -> list[float]:
         families = Counter(metric.family for metric in task.metrics)
@@ -316,7 +329,7 @@ class Assured(Method):
     def _answer(self, task: Task, found: Linearised, factor: float) -> Estimate:
         metric, kind = found.metric, "asymptotic" if task.stopping else "fixed-n"
         told = (task.confidence, found.labels)
-        if found.unlabelled == 0 and not math.isnan(found.value) and not task.ahead:
+        if found.unlabelled == 0 and not math.isnan(found.value) and not task.beyond:
             value, note = found.value, "every point is labelled: exact"
             return Estimate(metric.name, value, value, value, *told, float(found.labels), kind, note)
         if math.isnan(found.value) or (found.drawn == 0 and found.unlabelled > 0):
@@ -327,7 +340,7 @@ class Assured(Method):
         if metric.about.over_classes and found.labels < found.classes:
             note = f"no interval: fewer labels ({found.labels}) than classes ({found.classes}) to average over"
             return Estimate(metric.name, value, math.nan, math.nan, *told, note=note)
-        ahead = ahead_of(found, missed_tail(factor)) if task.ahead else None
+        ahead = ahead_of(found, missed_tail(factor), task.fraction) if task.beyond else None
         if ahead is not None and ahead.too_few:
             note = too_few_groups(ahead, task.pool.group_name)
             return Estimate(metric.name, value, math.nan, math.nan, *told, note=note)
@@ -335,6 +348,8 @@ class Assured(Method):
         note = metric.about.caution if found.skipped == 0 else _skip_note(metric, found)
         least = 0.0 if ahead is None else ahead.least_half_width(factor)
         worth = found.effective_labels()
+        if ahead is not None and not task.ahead:
+            worth = found.effective_labels(ahead.evidence.variance, task.fraction)
         if found.unreached:
             note, worth = _unreached_note(found), math.nan
         return Estimate(metric.name, value, low, high, *told, worth, kind, note, least_half_width=least)
@@ -355,7 +370,7 @@ class Assured(Method):
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
         """The belief from the labels at these rows; remembered for those asked for last."""
-        codes, values = history.known[train], values_in(task.metrics)
+        codes, values = history.known[train], values_in(task.metrics, task.pool)
         key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also, values)
 
         def fit() -> Belief:
@@ -364,7 +379,8 @@ class Assured(Method):
                 return self.belief(task, train, codes, weights, folds)
             return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also, values)
 
-        return task.pool.memo.get("belief of assured", key, fit, keep=REMEMBERED)
+        keep = max(REMEMBERED, STAGES_OF_WAVE * len(history.domains))  # else each look at many waves would fit them all
+        return task.pool.memo.get("belief of assured", key, fit, keep=keep)
 
 
 @dataclass(frozen=True)
@@ -394,14 +410,16 @@ def _train(stage: Stage, rows: Array, history: History) -> Array:
 
 def _right(estimator: Difference) -> tuple[float, float]:
     """(share of the points whose label is the belief's answer, how many random labels that estimate is worth)."""
-    known, points = estimator.known, len(estimator.known)
-    total, variance = 0.0, 0.0
+    known, weight = estimator.known, estimator.weight
+    points, total, variance = float(weight.sum()), 0.0, 0.0
     for part in estimator.parts:
         belief = part.belief
         residuals = (known[part.rows] == belief.predictions[part.rows]) - belief.agree[part.rows]
-        told = float((known[part.labelled] == belief.predictions[part.labelled]).sum())
+        residuals = residuals * weight[part.rows]
+        right_ones = known[part.labelled] == belief.predictions[part.labelled]
+        told = float((right_ones * weight[part.labelled]).sum())
         corrected = float((part.expansion * residuals).sum())
-        total += part.share * (told + float(belief.agree[part.rest].sum()) + corrected)
+        total += part.share * (told + float((belief.agree * weight)[part.rest].sum()) + corrected)
         variance += float(part.squares(residuals).sum()) / points**2
     right = min(max(total / points, 0.0), 1.0)
     worth = right * (1 - right) / variance if variance > 0 else math.inf
@@ -432,6 +450,11 @@ class _Estimators:
         return linearised(self(metric.members(self.pool)), metric, tail)
 
 
+def _by_unit(believed: Array, seen: Array, rows: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Squared residuals by one unit of weight: (N,) as believed, (n,) as seen at these rows."""
+    return (believed, seen) if weights is None else (believed / weights**2, seen / weights[rows] ** 2)
+
+
 def _components(wanted: Iterable[tuple[Metric, float]]) -> Iterator[tuple[tuple[Metric, ...], float]]:
     """The metrics whose labels a metric needs, with its urgency: itself, or that of each group for a gap."""
     for metric, urgency in wanted:
@@ -443,9 +466,9 @@ def _believed_influence(metric: Metric, belief: Belief, pool: Pool) -> tuple[Ite
     sides = []
     for factor, part in metric.parts:
         members = part.members(pool)
-        sides.append((factor, part.at(pool, Believed(belief, members))[1], members))
-    items = sides[0][1] if len(sides) == 1 else SumOfItems(sides)
-    return items, items.spread(Believed(belief, metric.members(pool)))
+        sides.append((factor, part.moved_by(pool, Believed(belief, members, pool.weights))[1], members))
+    items = sides[0][1] if len(sides) == 1 else sum_of_items(sides)
+    return items, items.spread(Believed(belief, metric.members(pool), pool.weights))
 
 
 def _training_weights(exposure: Array) -> Array:
@@ -458,8 +481,8 @@ def _training_weights(exposure: Array) -> Array:
 
 def _simultaneous_factor(task: Task, found: list[Linearised]) -> float:
     """How many standard errors hold for all metrics together."""
-    if task.ahead:
-        terms = contributions_by_group([one.sides for one in found], task.pool.group)
+    if task.beyond:
+        terms = contributions_by_group([one.sides for one in found], task.groups)
     else:
         terms = np.zeros((len(task.pool), len(found)))
         for place, one in enumerate(found):

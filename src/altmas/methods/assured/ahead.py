@@ -20,8 +20,11 @@ MOST_ROWS = 1000
 """Rows into which groups are drawn together where only their covariances matter."""
 
 
-def ahead_of(found: Linearised, tail: float) -> PoolSpread:
-    """What the pool says about data like it; tail = log(1 / chance of a miss on one side)."""
+def ahead_of(found: Linearised, tail: float, fraction: float = 0.0) -> PoolSpread:
+    """What the pool says about data like it; tail = log(1 / chance of a miss on one side).
+
+    fraction  share of what it is about that the pool is (P2); 0 for data to come, which may come in groups
+    """
     union, items = found.estimator, found.sides[0][2]
     if len(found.sides) > 1:
         items = SumOfItems([(factor, one, part.inside) for factor, part, one in found.sides])
@@ -41,10 +44,10 @@ def ahead_of(found: Linearised, tail: float) -> PoolSpread:
         shown=shown,
         largest=float((highest - lowest)[inside].max(initial=0.0)),
         counting=counting(found.metric, union)[inside],
-        groups=None if union.pool.group is None else union.pool.group[inside],
+        groups=None if union.pool.group is None or fraction > 0 else union.pool.group[inside],
         beyond=abs(found.value - value) / max(len(inside), 1),
     )
-    return spread_of_pool(told, value, found.metric.bounds, tail)
+    return spread_of_pool(told, value, found.metric.bounds, tail, fraction)
 
 
 def interval_of(found: Linearised, value: float, factor: float, ahead: PoolSpread | None = None) -> tuple[float, float]:

@@ -19,16 +19,18 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.belief import WrittenOut
 from altmas.errors import MetricError, PlanError
 from altmas.history import History
 from altmas.intervals import missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
-from altmas.methods.assured.estimator import Difference, Side
+from altmas.methods.assured.estimator import Difference, Expected, Side
 from altmas.methods.assured.linearised import Linearised, linearised_sum
 from altmas.methods.assured.parts import residuals_of
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
-from altmas.metrics.influence import SumOfItems
+from altmas.metrics.influence import sum_of_items
+from altmas.metrics.weights import Weights
 from altmas.pool import Pool
 from altmas.task import Task
 from altmas.types import Array
@@ -43,13 +45,18 @@ class Contest:
 
     among   the difference estimator of a set of points (None: the whole pool)
     factor  how many standard errors the interval of one difference reaches
-    ahead   whether it is about data like the pool, not about the pool itself
+    fraction  share of what it is about that the pool is: 1 for the pool itself, 0 for data to come
     """
 
     among: Callable[[NDArray[np.bool_] | None], Difference]
     metrics: Sequence[Metric]
     factor: float
-    ahead: bool = False
+    fraction: float = 1.0
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it is about more than the points of the pool."""
+        return self.fraction < 1
 
     @cached_property
     def estimator(self) -> Difference:
@@ -68,18 +75,38 @@ class Contest:
 
     @cached_property
     def scores(self) -> Array:
-        """(K,) what the best is chosen by: the mean of the estimate and of the metric on the labelled points alone.
+        """(K,) what the best is chosen by: the mean of three values of each model's metric.  (R2)
 
-        The latter is tilted towards points on which models differ but has no weights, and so less noise.
+        The estimate is unbiased and noisy. The metric on the labelled points alone has no weights, and so less noise,
+        but it is tilted towards points on which contenders differ. That of the belief has hardly any noise, but it
+        favours models that agree with the others. No two of them err alike; whatever is chosen, intervals are those of
+        the estimates.
         """
-        weights, pool = self.estimator.known_weights, self.estimator.pool
-        alone = np.array([metric.value(pool, weights) for metric in self.metrics], np.float64)
-        return np.asarray(np.where(np.isnan(alone), self.values, (self.values + alone) / 2))
+        return self._mean_with(self.estimator.known_weights, Expected(self.estimator))
+
+    @cached_property
+    def scores_for_draws(self) -> Array:
+        """(K,) what draws are aimed by: the same without the belief, which would never be put to the test by draws
+        that follow it.
+        """
+        return self._mean_with(self.estimator.known_weights)
+
+    def _mean_with(self, *weights: Weights) -> Array:
+        """(K,) mean of the estimate and of the metric at each of these weights, where it is defined."""
+        said = [self.values]
+        for one in weights:
+            found = np.array([metric.value(self.estimator.pool, one) for metric in self.metrics], np.float64)
+            said.append(np.where(np.isnan(found), self.values, found))
+        return np.asarray(np.mean(said, axis=0))
 
     @cached_property
     def best(self) -> int:
         """The model that looks best so far; the first of several."""
-        scores = -self.scores if self.metrics[0].lower_is_better else self.scores
+        return self.best_by(self.scores)
+
+    def best_by(self, scores: Array) -> int:
+        """The first model with the best of these scores."""
+        scores = -scores if self.metrics[0].lower_is_better else scores
         return int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
 
     @property
@@ -136,13 +163,43 @@ class Contest:
         """About the half-width of q_k - q_j that is left if every point is labelled."""
         if not self.ahead:
             return 0.0
-        return ahead_of(self._difference(k, j, factor), missed_tail(factor)).least_half_width(factor)
+        told = self._difference(k, j, factor)
+        return ahead_of(told, missed_tail(factor), self.fraction).least_half_width(factor)
 
-    def expected_squares(self, k: int, j: int) -> Array:
-        """(N,) Var_f(d_i): squared residuals of the difference as the belief expects them."""
-        inside = self.estimator.inside
-        items = SumOfItems([(1.0, self.sides[k].items, inside), (-1.0, self.sides[j].items, inside)])
-        return np.asarray(items.moments(self.estimator.belief)[1])
+    def expected_squares(self, best: int, k: int) -> Array:
+        """(N,) Var_f(d_i): squared residuals of one model minus another, as the belief expects them."""
+        if self._believed is None:
+            inside = self.estimator.inside
+            items = sum_of_items([(1.0, self.sides[best].items, inside), (-1.0, self.sides[k].items, inside)])
+            return np.asarray(items.moments(self.estimator.belief)[1])
+        if best not in self._moves_of_best:
+            self._moves_of_best[best] = self._moves(best)
+        moves = self._moves_of_best[best] - self._moves(k)
+        weighted = self._believed * moves
+        mean = weighted.sum(1)
+        return np.asarray(np.maximum((weighted * moves).sum(1) - mean**2, 0.0) * self.estimator.inside)
+
+    def same_as_best(self, k: int) -> bool:
+        """Whether no label whatever moves the difference between the best and model k."""
+        if self.shown[self.best, k] > 1e-18 * max(float(self.shown.max()), 1e-300):
+            return False
+        expected = self.expected_squares(self.best, k)
+        return bool(expected.max(initial=0.0) <= 0) and self.values[k] == self.values[self.best]
+
+    @cached_property
+    def _believed(self) -> Array | None:
+        """(N, C) the belief of the last stage; None where it is too large to be written out."""
+        belief = self.estimator.belief
+        return belief.rows(np.arange(len(belief.agree))) if isinstance(belief, WrittenOut) else None
+
+    @cached_property
+    def _moves_of_best(self) -> dict[int, Array]:
+        """{model: (N, C) D_ki(c)} of models that all others were compared with."""
+        return {}
+
+    def _moves(self, k: int) -> Array:
+        """(N, C) D_ki(c)."""
+        return self.sides[k].items.rows(np.arange(len(self.estimator.known)))
 
     def critical(self, confidence: float, rng: np.random.Generator, wanted: Sequence[int] | None = None) -> Array:
         """(K,) c_k of (R1) at a chance of (1 - confidence) / 2, at least the factor of one difference alone.
@@ -153,7 +210,7 @@ class Contest:
         roots, shown = self.roots, self.shown
         if self.ahead:
             sides = [((1.0, self.estimator, side.items),) for side in self.sides]
-            roots = contributions_by_group(sides, self.estimator.pool.group)
+            roots = contributions_by_group(sides, self.estimator.pool.group if self.fraction == 0 else None)
             shown = _squared_distances(roots)
         noise = rng.standard_normal((MULTIPLIERS, len(roots))) @ roots
         for k in range(len(found)) if wanted is None else wanted:
@@ -169,7 +226,7 @@ class Contest:
         if math.isnan(value) or self.exact or self.drawn == 0:
             return (value, value) if self.exact else (math.nan, math.nan)
         told = self._difference(k, j, factor)
-        ahead = ahead_of(told, missed_tail(factor)) if self.ahead else None
+        ahead = ahead_of(told, missed_tail(factor), self.fraction) if self.ahead else None
         if ahead is not None and ahead.too_few:
             return math.nan, math.nan
         return interval_of(told, told.value, factor, ahead)
@@ -199,16 +256,17 @@ def importance(contest: Contest) -> tuple[Array, Array]:
     Every difference is scaled by the variance that it has now and weighted by how likely, as far as labels say, the
     other model is the better one after all: exp(-z^2 / 2), z the difference in standard errors.
     """
-    best, second = contest.best, contest.estimator.spread_of_weights[0]
+    scores, second = contest.scores_for_draws, contest.estimator.spread_of_weights[0]
+    best = contest.best_by(scores)
     believed, seen = np.zeros(len(second)), np.zeros(len(contest.rows))
     for k in range(len(contest.metrics)):
         if k == best:
             continue
         expected = contest.expected_squares(best, k)
         variance = max(float(contest.shown[best, k]), float((expected * second).sum()))
-        if variance <= 0:
+        if not (variance > 0 and math.isfinite(scores[k])):
             continue
-        apart = float(contest.scores[best] - contest.scores[k]) ** 2 / variance
+        apart = float(scores[best] - scores[k]) ** 2 / variance
         weight = np.exp(-min(apart, 40.0) / 2) / variance
         believed += weight * expected
         seen += weight * (contest.residuals[:, best] - contest.residuals[:, k]) ** 2

@@ -63,7 +63,7 @@ def diagnose(estimator: Difference) -> Diagnostics:
     right = (estimator.known[rows] == estimator.predictions[rows]).astype(np.float64)
     agree = np.concatenate([part.belief.of_class(estimator.predictions)[part.rows] for part in estimator.parts])
     chances = np.concatenate([np.maximum(part.stage.chances[part.rows], 1e-12) for part in estimator.parts])
-    weights = np.concatenate([part.share * (1 + part.expansion) for part in estimator.parts])
+    weights = np.concatenate([part.share * (1 + part.expansion) * part.weight for part in estimator.parts])
     share, error = _weighted_share(right, weights, chances)
     found: dict[str, Any] = {
         "calibration": _bins(agree, right),
@@ -72,7 +72,7 @@ def diagnose(estimator: Difference) -> Diagnostics:
         "effective_sample": effective_sample_size(weights),
         "random_share": share,
         "random_share_error": error,
-        "difference": float(np.trace(estimator.table) / max(estimator.inside.sum(), 1)),
+        "difference": float(np.trace(estimator.table) / max((estimator.inside * estimator.weight).sum(), 1e-300)),
         "skipped_share": _skipped_share(estimator),
     }
     return Diagnostics(**found, warnings=tuple(_warnings(found, len(rows))))
@@ -84,7 +84,9 @@ def _skipped_share(estimator: Difference) -> float:
     skipped = np.zeros(len(estimator.known), np.bool_)
     skipped[estimator.skipped] = True
     for part in estimator.parts:
-        weights = part.share / np.maximum(part.stage.chances[part.stage.used], 1e-12)
+        weights = (
+            part.share * estimator.weight[part.stage.used] / np.maximum(part.stage.chances[part.stage.used], 1e-12)
+        )
         lost, total = lost + float(weights[skipped[part.stage.used]].sum()), total + float(weights.sum())
     return lost / total if total > 0 else 0.0
 

@@ -13,6 +13,8 @@ A pool that grew has domains d, points that came together. A stage is about the 
     n_sd = n_s * (sum of sizes over the population in d) / (sum of sizes over the population)                   (V7)
 and h_sd = 1 where fewer than `FEW` of its labels fall into d. Of a domain that no stage with a label is about nothing
 is known: its unlabelled points may be anything, which is added to the interval on both sides.
+Where a row stands for k_i rows (W1) tables, corrections and influences count it k_i times, and
+    h_s  = (sum of k over the points of T_s without a label) / sum over the sample of k_i (1/p_i - 1)           (W2)
 Rows of e add up to 0, so the row sums of That are the known ones. A wrong belief costs width, never validity.
 A metric is Q(B) + <D(B), That - B>, linearised at a table B near That: exact for accuracy and precision.
 Other metrics need the weights W[i, c] that tables are sums of, with the same formula for each point: What and, for the
@@ -70,11 +72,20 @@ class Difference:
         return len(self.pool.classes)
 
     @cached_property
+    def weight(self) -> Array:
+        """(N,) how many rows each point stands for."""
+        return np.ones(len(self.known)) if self.pool.weights is None else self.pool.weights
+
+    @cached_property
     def _by_predictions(self) -> RowCodes:
         return RowCodes(("predicted", None), self.predictions, self.n_classes)
 
     @cached_property
     def _tables(self) -> dict[tuple[object, ...], tuple[Array, Array]]:
+        return {}
+
+    @cached_property
+    def _sides(self) -> dict[int, tuple[Metric, "Side"]]:
         return {}
 
     @cached_property
@@ -91,7 +102,7 @@ class Difference:
         """The stages as they are seen from the points inside, one for each domain."""
         if self.domains is None or len(self.domains) == 1:
             return [
-                Part.of(number, sample, share, self.inside)
+                Part.of(number, sample, share, self.inside, self.weight)
                 for number, (sample, share) in enumerate(zip(self.samples, self.shares, strict=True))
             ]
         return [part for rows in self.domains if self.inside[rows].any() for part in self._parts_in(rows)]
@@ -102,10 +113,10 @@ class Difference:
         inside[rows] = self.inside[rows]
         about = [(number, sample) for number, sample in enumerate(self.samples) if sample.stage.within[rows].all()]
         if not about:
-            return [Part.unseen(len(self.samples) - 1, self.samples[-1], inside, self.known)]
+            return [Part.unseen(len(self.samples) - 1, self.samples[-1], inside, self.known, self.weight)]
         shares = shares_in([sample for _, sample in about], rows)
         return [
-            Part.of(number, sample, share, inside, few=FEW)
+            Part.of(number, sample, share, inside, self.weight, few=FEW)
             for (number, sample), share in zip(about, shares.tolist(), strict=True)
         ]
 
@@ -145,7 +156,7 @@ class Difference:
     @cached_property
     def known_weights(self) -> LabelWeights:
         """The weights of the labelled points alone."""
-        return LabelWeights.of_truth(self.known, self.n_classes, self.inside & (self.known >= 0))
+        return LabelWeights.of_truth(self.known, self.n_classes, self.inside & (self.known >= 0), self.pool.weights)
 
     def tables(self, rows: RowCodes) -> tuple[Array, Array]:
         """(R, C) each: the table as believed, known labels where there are; and its correction, rows that add up to 0.
@@ -156,7 +167,7 @@ class Difference:
             expected = np.asarray(sum(part.share * self._expected(part, rows) for part in self.parts))
             correction = np.zeros_like(expected)
             for part in self.parts:
-                codes, weights = rows.codes[part.rows], part.share * part.expansion
+                codes, weights = rows.codes[part.rows], part.share * part.expansion * part.weight
                 np.add.at(correction, (codes, self.known[part.rows]), weights)
                 np.subtract.at(correction, codes, part.belief.rows(part.rows) * weights[:, None])
             self._tables[rows.key] = expected, correction
@@ -164,8 +175,11 @@ class Difference:
 
     def _expected(self, part: Part, rows: RowCodes) -> Array:
         labelled = rows.codes[part.labelled], self.known[part.labelled]
-        known = table_of(*labelled, self.n_classes, n_rows=rows.count)
-        return np.asarray(known + part.belief.table_by(rows.codes, rows.count, part.rest))
+        weights = self.pool.weights
+        counted = None if weights is None else weights[part.labelled]
+        known = table_of(*labelled, self.n_classes, counted, n_rows=rows.count)
+        rest = part.rest if weights is None else part.rest * weights
+        return np.asarray(known + part.belief.table_by(rows.codes, rows.count, rest))
 
     @cached_property
     def expected(self) -> Array:
@@ -194,7 +208,7 @@ class Difference:
             weight = np.where(part.rest, part.belief.of_class(code), 0.0)
             weight[part.labelled] = self.known[part.labelled] == codes[part.labelled]
             weights += part.share * weight
-        return weights
+        return weights if self.pool.weights is None else weights * self.pool.weights
 
     def classes_corrected(self, code: int | Array) -> Array:
         """(N,) the correction of W[i, code], 0 but at the samples."""
@@ -203,7 +217,7 @@ class Difference:
             wanted = codes[part.rows]
             believed = part.belief.rows(part.rows)[np.arange(len(part.rows)), wanted]
             weights[part.rows] += part.share * part.expansion * ((self.known[part.rows] == wanted) - believed)
-        return weights
+        return weights if self.pool.weights is None else weights * self.pool.weights
 
     @cached_property
     def spread_of_weights(self) -> tuple[Array, Array]:
@@ -221,10 +235,15 @@ class Difference:
         return second * left, third * left
 
     def side(self, metric: Metric) -> "Side":
-        """The value of a metric of these points, and the influence that its terms are made of."""
+        """The value of a metric of these points, and the influence that its terms are made of; found once for each."""
+        if id(metric) not in self._sides:
+            self._sides[id(metric)] = metric, self._side(metric)
+        return self._sides[id(metric)][1]
+
+    def _side(self, metric: Metric) -> "Side":
         whole = Estimated(self)
         base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool))
-        at_base, items = metric.at(self.pool, base)
+        at_base, items = metric.moved_by(self.pool, base)
         value = at_base + items.dot(whole, base)
         if not self.unlabelled.any():
             value = metric.value(self.pool, self.known_weights)
@@ -255,7 +274,7 @@ class _OfEstimator:
 
     @property
     def mass(self) -> Array:
-        return self.estimator.inside.astype(np.float64)
+        return self.estimator.inside * self.estimator.weight
 
 
 @dataclass(frozen=True)
@@ -268,6 +287,17 @@ class Estimated(_OfEstimator):
 
     def of_class(self, code: int | Array) -> Array:
         return self.estimator.classes_expected(code) + self.estimator.classes_corrected(code)
+
+
+@dataclass(frozen=True)
+class Expected(_OfEstimator):
+    """As believed, 0 or 1 where the label is known: not corrected."""
+
+    def table(self, rows: RowCodes) -> Array:
+        return self.estimator.tables(rows)[0]
+
+    def of_class(self, code: int | Array) -> Array:
+        return self.estimator.classes_expected(code)
 
 
 @dataclass(frozen=True)
@@ -288,10 +318,11 @@ class Base(_OfEstimator):
         expected = self.estimator.classes_expected(code)
         if self.along is None or not isinstance(code, int):
             return expected
-        count = int(np.clip(self.estimator.drawn // LABELS_PER_BIN, 1, MOST_BINS))
+        count, weight = int(np.clip(self.estimator.drawn // LABELS_PER_BIN, 1, MOST_BINS)), self.estimator.weight
         bins = bins_of(self.along[:, code], self.mass, count)
         moved = np.bincount(bins, self.estimator.classes_corrected(code), count)
-        return shifted_odds(expected, bins, np.bincount(bins, expected, count) + self._trust(count) * moved)
+        totals = np.bincount(bins, expected, count) + self._trust(count) * moved
+        return weight * shifted_odds(expected / weight, bins, totals, weight)
 
     def _trust(self, cells: int) -> float:
         return self.estimator.drawn / (self.estimator.drawn + RECIPE.labels_per_class * cells)
@@ -299,10 +330,11 @@ class Base(_OfEstimator):
 
 @dataclass(frozen=True)
 class Believed:
-    """W as one belief has it, labels aside; members (N,) the points inside, or None for all."""
+    """W as one belief has it, labels aside; members (N,) the points inside, or None for all; weight (N,) or None."""
 
     belief: Belief
     members: Mask | None = None
+    weight: Array | None = None
 
     @property
     def n_classes(self) -> int:
@@ -310,18 +342,23 @@ class Believed:
 
     @property
     def mass(self) -> Array:
-        return np.ones(len(self.belief.agree)) if self.members is None else self.members.astype(np.float64)
+        found = np.ones(len(self.belief.agree)) if self.members is None else self.members.astype(np.float64)
+        return found if self.weight is None else found * self.weight
 
     def table(self, rows: RowCodes) -> Array:
-        return self.belief.table_by(rows.codes, rows.count, self.members)
+        return self.belief.table_by(rows.codes, rows.count, self.members if self.weight is None else self.mass)
 
     def of_class(self, code: int | Array) -> Array:
         chances = self.belief.of_class(code)
+        if self.weight is not None:
+            chances = chances * self.weight
         return chances if self.members is None else np.where(self.members, chances, 0.0)
 
 
-def shifted_odds(chances: Array, bins: Array, totals: Array) -> Array:
+def shifted_odds(chances: Array, bins: Array, totals: Array, weight: Array | None = None) -> Array:
     """(N,) the chances with odds multiplied by one factor in each bin, so that they add up to these totals.  (S10)
+
+    weight  (N,) how often each counts in the totals; once by default.
 
     Chances of 0 and 1 stay; a total that cannot be reached is come as close to as a factor of e^10 allows.
     """
@@ -335,6 +372,7 @@ def shifted_odds(chances: Array, bins: Array, totals: Array) -> Array:
 
     for _ in range(30):
         middle = (low + high) / 2
-        enough = np.bincount(bins, shifted(middle), len(totals)) >= totals
+        counted = shifted(middle) if weight is None else shifted(middle) * weight
+        enough = np.bincount(bins, counted, len(totals)) >= totals
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return shifted((low + high) / 2)

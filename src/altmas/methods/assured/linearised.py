@@ -16,7 +16,7 @@ from altmas.methods.assured.estimator import Base, Difference
 from altmas.methods.assured.parts import Mask, residuals_of
 from altmas.methods.assured.recipe import RECIPE
 from altmas.metrics import Metric
-from altmas.metrics.influence import ItemInfluence, SumOfItems
+from altmas.metrics.influence import ItemInfluence, sum_of_items
 from altmas.types import Array
 
 
@@ -41,6 +41,7 @@ class Linearised:
     """One metric to first order: its value, and what its interval is made of.
 
     groups  parts of the variance;  spread  sum over all points of (D - mean)^2;  size  points inside
+    mass    rows that these stand for: their number unless rows have weights
     labels, drawn, unlabelled, skipped  points with a label, labels in samples, points without, skipped ones
     terms   (n,) signed terms of the correction, at the sampled rows
     half_point  half of what the label of one more point can change
@@ -54,6 +55,7 @@ class Linearised:
     groups: Sequence[Group]
     spread: float
     size: int
+    mass: float
     labels: int
     drawn: int
     unlabelled: int
@@ -91,19 +93,23 @@ class Linearised:
             variance=variance,
             skew_low=max(-skew, 0.0),
             skew_high=max(skew, 0.0),
-            curve=variance / (self.size * self.spread) if self.spread > 0 else 0.0,
+            curve=variance / (self.mass * self.spread) if self.spread > 0 else 0.0,
             unseen_low=max(a * group.unseen_low for a, group in zip(scales, self.groups, strict=True)),
             unseen_high=max(a * group.unseen_high for a, group in zip(scales, self.groups, strict=True)),
             half_point=self.half_point,
         )
 
-    def effective_labels(self) -> float:
-        """n of a simple random sample with this variance: V = N (1/n - 1/N) * spread."""
-        if self.variance <= 0:
+    def effective_labels(self, more: float = 0.0, fraction: float = 1.0) -> float:
+        """n of a simple random sample with this variance: V = N (1/n - 1/N) * spread.
+
+        more  variance that comes from the pool itself being a sample, that share of N' rows: then N' is N
+        """
+        variance = self.variance + more
+        if variance <= 0:
             return float(self.size)
         if self.spread <= 0:
             return math.nan
-        return 1 / (self.variance / (self.size * self.spread) + 1 / self.size)
+        return 1 / (variance / (self.mass * self.spread) + fraction / self.size)
 
 
 def linearised(among: Difference, metric: Metric, tail: float) -> Linearised:
@@ -121,6 +127,7 @@ def linearised(among: Difference, metric: Metric, tail: float) -> Linearised:
         groups=_groups(among, side.items, members, squares, rows, tail),
         spread=side.spread,
         size=int(among.inside.sum()),
+        mass=float(among.weight[among.inside].sum()),
         labels=among.labels,
         drawn=among.drawn,
         unlabelled=int(among.unlabelled.sum()),
@@ -164,7 +171,7 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
             squares[part.rows] += moved**2
         excess = side_metric.excess(pool, squares)
         too_high, too_low = (too_high + excess, too_low) if factor > 0 else (too_high, too_low + excess)
-    items = SumOfItems(parts)
+    items = sum_of_items(parts)
     low, high = _reach_of_unreached(union, items)
     stages = [(part.number, part.rows) for part in union.parts]
     rows = np.concatenate([rows for _, rows in stages])
@@ -175,6 +182,7 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
         groups=_groups(union, items, [np.ones(n_points, np.bool_)], all_squares, rows, tail),
         spread=items.spread(Base(union)),
         size=int(union.inside.sum()),
+        mass=float(union.weight[union.inside].sum()),
         labels=union.labels,
         drawn=min(among(side_metric.members(pool)).drawn for _, side_metric in metric.parts),
         unlabelled=int(union.unlabelled.sum()),
@@ -227,4 +235,9 @@ def _reach_of_unreached(among: Difference, items: ItemInfluence) -> tuple[float,
 def _largest_change(among: Difference, items: ItemInfluence) -> float:
     """How much the label of one unlabelled point can change the metric at most."""
     lowest, highest = items.range()
-    return float((highest - lowest)[among.unlabelled].max(initial=0.0))
+    changes = (highest - lowest)[among.unlabelled]
+    if among.pool.weights is None:
+        return float(changes.max(initial=0.0))
+    own = among.weight[among.unlabelled]  # steps are unequal: that of one unit, times the weight of an average unit
+    moving = own[changes > 0]
+    return float((changes / own).max(initial=0.0) * ((moving**2).sum() / max(moving.sum(), 1e-300)))

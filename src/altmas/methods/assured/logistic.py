@@ -42,11 +42,12 @@ def logistic_fit(columns: Array, right: Array, weights: Array, penalty: Array, m
     share = (w * y).sum() / w.sum()
     b = mean.copy()
     b[0] = np.log(share / (1 - share))
+    diagonal = np.diag_indices(d)
     for _ in range(25):
         p = sigmoid(x @ b)
         slope = x.T @ (w * (y - p)) - penalty * (b - mean)
         curve = (x * (w * p * (1 - p))[:, None]).T @ x
-        curve[np.diag_indices(d)] += penalty + 1e-9
+        curve[diagonal] += penalty + 1e-9
         step = np.linalg.solve(curve, slope)
         largest = float(np.abs(step).max())
         b = b + step * min(1.0, 3.0 / max(largest, 1e-300))
@@ -109,4 +110,4 @@ def log_odds(chances: Array | float) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-np.clip(x, -30, 30))))
+    return np.asarray(1 / (1 + np.exp(-np.minimum(np.maximum(x, -30), 30))))  # quicker than np.clip

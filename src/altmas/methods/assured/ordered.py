@@ -77,9 +77,9 @@ class Columns:
         )
 
 
-def values_in(metrics: Sequence[Metric]) -> tuple[float, ...]:
-    """The values of the classes if a metric takes them as numbers (the first that does); empty if none does."""
-    parts = (part.class_values for metric in metrics for _, part in metric.parts)
+def values_in(metrics: Sequence[Metric], pool: Pool) -> tuple[float, ...]:
+    """The values of the classes if a metric takes them as numbers (the first that does), or if the pool has them."""
+    parts = [*(part.class_values for metric in metrics for _, part in metric.parts), pool.values or ()]
     return next((values for values in parts if len(set(values)) > 1 and len(values) <= MOST_CLASSES), ())
 
 

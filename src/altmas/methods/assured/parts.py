@@ -31,7 +31,8 @@ class StageSample:
 class Part:
     """A stage seen from the points inside: rows (n,) of its sample, expansion (n,), labelled rows, the rest (N,).
 
-    number  the place of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5))
+    number  the place of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5), (W2))
+    weight  (n,) k of the sample
     """
 
     number: int
@@ -42,10 +43,11 @@ class Part:
     labelled: Array
     rest: Mask
     expansion: Array
+    weight: Array
     ratio: bool = True
 
     @classmethod
-    def of(cls, number: int, sample: StageSample, share: float, inside: Mask, few: int = 0) -> "Part":
+    def of(cls, number: int, sample: StageSample, share: float, inside: Mask, weight: Array, few: int = 0) -> "Part":
         """The stage's part in these points; with fewer labels than `few` its expansion is not scaled."""
         rows = sample.rows[inside[sample.rows]]
         labelled = np.concatenate([np.flatnonzero(sample.before & inside), rows])
@@ -54,33 +56,36 @@ class Part:
         chance = np.maximum(sample.stage.chances[rows], 1e-12)
         odds = (1 - chance) / chance
         if len(rows) < few:
-            return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, odds, ratio=False)
-        total = float(odds.sum())
-        expansion = odds * (rest.sum() / total) if total > 0 else odds * 0.0
-        return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, expansion)
+            return cls(
+                number, sample.stage, sample.belief, share, rows, labelled, rest, odds, weight[rows], ratio=False
+            )
+        total = float((odds * weight[rows]).sum())
+        expansion = odds * (float(weight[rest].sum()) / total) if total > 0 else odds * 0.0
+        return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, expansion, weight[rows])
 
     @classmethod
-    def unseen(cls, number: int, sample: StageSample, inside: Mask, known: Array) -> "Part":
+    def unseen(cls, number: int, sample: StageSample, inside: Mask, known: Array, weight: Array) -> "Part":
         """Points that no stage with a label is about, as the belief of this one has them."""
         labelled, nothing = inside & (known >= 0), np.zeros(0, np.int64)
         rest = inside & ~labelled
-        return cls(number, sample.stage, sample.belief, 1.0, nothing, np.flatnonzero(labelled), rest, np.zeros(0))
+        told = np.flatnonzero(labelled)
+        return cls(number, sample.stage, sample.belief, 1.0, nothing, told, rest, np.zeros(0), weight[nothing])
 
     def squares(self, residuals: Array) -> Array:
         """(n,) squared terms whose sum estimates c_s^2 Var T_s: (c_s h (1/p - 1) (e - mean))^2 / (1 - p)."""
         centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
         scale = (self.share * self.expansion) ** 2 / np.maximum(1 - chance, 1e-12) * lost
-        return np.asarray(scale * (residuals - centre) ** 2)
+        return np.asarray(scale * (residuals - centre * self.weight) ** 2)
 
     def centred(self, residuals: Array) -> Array:
         """(n,) the roots of `squares`, signed."""
         centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
         scale = self.share * self.expansion * np.sqrt(lost / np.maximum(1 - chance, 1e-12))
-        return np.asarray(scale * (residuals - centre))
+        return np.asarray(scale * (residuals - centre * self.weight))
 
     def _centre(self, residuals: Array) -> tuple[float, float]:
-        """The mean that a ratio takes off the residuals, and the factor for the degree of freedom that it costs."""
-        total, n = float(self.expansion.sum()), len(residuals)
+        """The mean by unit of weight that a ratio takes off the residuals, and what the degree of freedom costs."""
+        total, n = float((self.expansion * self.weight).sum()), len(residuals)
         if not self.ratio or total <= 0:
             return 0.0, 1.0
         return float((self.expansion * residuals).sum()) / total, n / max(n - 1, 1)

@@ -230,8 +230,30 @@ def nearest(points: Floats, anchors: Floats, count: int, same: bool = False) -> 
         distance += lengths
         if same:
             distance[np.arange(len(rows)), start + np.arange(len(rows))] = np.inf
-        found[start : start + ROWS] = np.argpartition(distance, count - 1, axis=1)[:, :count]
+        found[start : start + ROWS] = smallest(distance, count)
     return found, squared_distances(points, anchors, found)
+
+
+def smallest(values: Floats, count: int) -> NDArray[np.int64]:
+    """(n, count) the columns of the smallest values of each row (n, m), in no order.
+
+    Values are first looked at in blocks: the count-th smallest of the least values of all blocks is an upper bound, and
+    the few values below it are all that has to be put in order.
+    """
+    n, m = values.shape
+    width = int((m / max(count, 1)) ** 0.5 / 2)
+    if width < 2 or not n:
+        return np.argpartition(values, count - 1, axis=1)[:, :count]
+    blocks = m // width
+    least = values[:, : blocks * width].reshape(n, width, blocks).min(1)
+    limit = np.partition(least, count - 1, axis=1)[:, count - 1]
+    rows, columns = np.nonzero(values <= limit[:, None])
+    starts = np.searchsorted(rows, np.arange(n + 1))
+    place = np.arange(len(rows)) - starts[rows]
+    few = np.full((n, int(np.diff(starts).max())), np.inf, values.dtype)
+    few[rows, place] = values[rows, columns]
+    chosen = np.argpartition(few, count - 1, axis=1)[:, :count]
+    return np.asarray(columns[starts[:-1, None] + chosen])
 
 
 def squared_distances(points: Floats, anchors: Floats, neighbours: NDArray[np.int64]) -> Floats:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.protocol import Method, Traits
+from altmas.methods.related.hidden import reaching_down
 from altmas.methods.related.proxy import class_scores, confidence_of
 from altmas.methods.related.strata import (
     allocation,
@@ -75,7 +76,8 @@ class Druck(Method):
     def estimate(self, task: Task, history: History) -> Estimates:
         strata, _ = self._strata(task)
         sample = stratified_sample(history, strata)
-        return estimates_of(self.name, task, history, sample.solver(task, history), {"strata": int(strata.max()) + 1})
+        solve = reaching_down(sample.solver(task, history), task, history)
+        return estimates_of(self.name, task, history, solve, {"strata": int(strata.max()) + 1})
 
     def _strata(self, task: Task) -> tuple[NDArray[np.int64], Array]:
         """(strata, expectation), each (N,): (C21)."""

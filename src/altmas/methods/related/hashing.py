@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.methods.assured.logistic import logistic_fit, sigmoid
+from altmas.methods.related.proxy import confidence_of
 from altmas.pool import Pool
 from altmas.types import Array
 
@@ -20,7 +21,10 @@ PENALTY = 1e-2
 
 
 def hash_inputs(pool: Pool) -> Array:
-    """(N, d) z: standardised features (or a random projection), one-hot prediction, score of it, and 1.
+    """(N, d) z: standardised features (or a random projection), one-hot prediction, log odds of the confidence, and 1.
+
+    The confidence is the highest score or, without scores, how sure a label-free imitation of the model is. Its log
+    odds are standardised as the features are: a probability just below 1 would vanish beside them.
 
     Computed at most once while the pool lives.
     """
@@ -39,8 +43,9 @@ def _hash_inputs(pool: Pool) -> Array:
         columns.append(x)
     if len(pool.classes) <= ONE_HOT_CLASSES:
         columns.append(np.eye(len(pool.classes))[pool.predictions])
-    if pool.scores is not None:
-        columns.append(pool.scores[np.arange(len(pool)), pool.predictions][:, None])
+    p = np.clip(confidence_of(pool), 1e-6, 1 - 1e-6)
+    odds = np.log(p) - np.log1p(-p)
+    columns.append(((odds - odds.mean()) / max(float(odds.std()), 1e-9))[:, None])
     return np.hstack(columns)
 
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
-from altmas.intervals import normal_quantile
 from altmas.methods.protocol import Method, Traits
+from altmas.methods.related.hidden import reaching_down
 from altmas.methods.related.replacement import (
     counting_sample,
     draw_with_replacement,
@@ -16,7 +16,7 @@ from altmas.methods.related.replacement import (
     replayed_draws,
 )
 from altmas.methods.related.strata import labelled_draws, root_frequency
-from altmas.methods.related.weighted_sample import Solution, estimates_of, volunteered_mask
+from altmas.methods.related.weighted_sample import estimates_of, volunteered_mask
 from altmas.metrics import Metric
 from altmas.task import Task
 from altmas.types import Array
@@ -73,38 +73,8 @@ class Oasis(Method):
     def estimate(self, task: Task, history: History) -> Estimates:
         sample = counting_sample(history) if len(history.volunteered) else replacement_sample(history)
         info = {"draws": len(sample.rows), "effective_sample": effective_sample_size(sample.weights)}
-        assert task.pool.scores is not None
-        solve, k = sample.solver(task, history), task.metrics[0].classes[0]
-        score = task.pool.scores[:, k]
-        unmet = unmet_scores(history, root_frequency(score, self.strata), score, task.pool.predictions == k, k)
-        z = normal_quantile(task.confidence)
-
-        def cautious(metric: Metric, inside: Array) -> Solution:
-            found = solve(metric, inside)
-            hidden = float(unmet[inside].sum())
-            hidden += z * float(np.sqrt(hidden))
-            return found._replace(down=fall_of(found.table, k, alpha_of(metric, task), hidden))
-
-        return estimates_of(self.name, task, history, cautious, info)
-
-
-def unmet_scores(history: History, strata: NDArray[np.int64], score: Array, called: Array, k: int) -> Array:
-    """(N,) the score of each open point that is not called k in a stratum in which no draw has met a k, else 0.
-
-    A class of 50 among 50,000 points has members far from the decision that a few hundred draws do not meet. The
-    weighted draws count none there; the scores still expect some, and the interval has to reach down to them. They
-    count by exp(-sum of the scores drawn), the chance to have met none if the scores are right.
-    """
-    rows, count = labelled_draws(history), int(strata.max()) + 1
-    met = np.bincount(strata[rows], history.known[rows] == k, count) > 0
-    credit = np.where(met, 0.0, np.exp(-np.bincount(strata[rows], score[rows], count)))
-    return np.where(~called & (history.known < 0), score * credit[strata], 0.0)
-
-
-def fall_of(table: Array, k: int, alpha: float, hidden: float) -> float:
-    """By how much F_alpha (0.4) falls if so many more points are truly k and none of them is called so."""
-    top, bottom = table[k, k], alpha * table[k].sum() + (1 - alpha) * table[:, k].sum()
-    return float(top / bottom - top / (bottom + (1 - alpha) * hidden)) if bottom > 0 else 0.0
+        solve = reaching_down(sample.solver(task, history), task, history)
+        return estimates_of(self.name, task, history, solve, info)
 
 
 def alpha_of(metric: Metric, task: Task) -> float:

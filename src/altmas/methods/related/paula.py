@@ -8,6 +8,7 @@ from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.intervals import normal_quantile
 from altmas.methods.protocol import Method, Traits
+from altmas.methods.related.hidden import reaching_down
 from altmas.methods.related.ranking import (
     KINDS,
     Ints,
@@ -97,4 +98,5 @@ def curve_estimates(
     yields, variances, labels = block_yields(history, blocks, valid_points(task.pool, history, task.metrics[0]))
     curve = curve_of(ends, yields, variances, normal_quantile(task.confidence), by, monotone=monotone)
     info = {"curve": curve, "ranks": ends.tolist(), "labels": labels.astype(int).tolist()}
-    return estimates_of(name, task, history, stratified_sample(history, blocks).solver(task, history), info)
+    solve = reaching_down(stratified_sample(history, blocks).solver(task, history), task, history)
+    return estimates_of(name, task, history, solve, info)

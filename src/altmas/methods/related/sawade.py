@@ -7,6 +7,7 @@ import numpy as np
 from altmas.estimates import Estimates
 from altmas.history import Batch, History
 from altmas.methods.protocol import Method, Traits
+from altmas.methods.related.hidden import reaching_down
 from altmas.methods.related.proxy import phi_moments, proxy_of, remembered
 from altmas.methods.related.replacement import draw_with_replacement, replacement_sample
 from altmas.methods.related.weighted_sample import estimates_of, volunteered_mask
@@ -22,7 +23,8 @@ class Sawade(Method):
     """Draws with replacement where labels move the metrics most, weighted back; Sawade et al. (2010a, 2010b).
 
     p(c|x) are the model's scores or, where it gives none, a surrogate learned from the labels (adapted). Consistent;
-    a ratio's bias is O(1/n). Wrong probabilities cost width: `info["effective_sample"]` shows how much.
+    a ratio's bias is O(1/n). Wrong probabilities cost width: `info["effective_sample"]` shows how much. Where no
+    draw has met a point of a class, intervals of its metrics reach down to what the scores expect there.
 
     uniform  share of uniform draws mixed in
     """
@@ -47,7 +49,8 @@ class Sawade(Method):
     def estimate(self, task: Task, history: History) -> Estimates:
         sample = replacement_sample(history)
         info = {"draws": len(sample.rows), "effective_sample": effective_sample_size(sample.weights)}
-        return estimates_of(self.name, task, history, sample.solver(task, history), info)
+        solve = reaching_down(sample.solver(task, history), task, history)
+        return estimates_of(self.name, task, history, solve, info)
 
 
 def optimal_chances(task: Task, history: History) -> Array:

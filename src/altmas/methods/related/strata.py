@@ -58,12 +58,6 @@ CUTS: dict[str, Callable[[Array, int], Ints]] = {
 # ---------------------------------------------------------------- allocations (C6)
 
 
-def jeffreys_sd(right: Array, labels: Array) -> Array:
-    """(H,) sqrt(p (1 - p)) with p = (right + 1/2) / (labels + 1): never 0, however few labels agree."""
-    share = (np.asarray(right) + 0.5) / (np.asarray(labels) + 1)
-    return np.asarray(np.sqrt(share * (1 - share)))
-
-
 def allocation(total: int, sizes: Array, how: str, spreads: Array | None = None, least: int = 2) -> Ints:
     """(H,) labels for each stratum, `total` together: (C6), rounded by largest remainder, at least `least` (when
     there are so many), at most the size.

@@ -158,9 +158,11 @@ def _one(task: "Task", history: History, metric: Metric, solve: Solve) -> Estima
     inside = np.ones(len(pool), np.bool_) if members is None else members
     known = np.flatnonzero(inside & (history.known >= 0))
     labels = len(known)
-    if labels == inside.sum():
+    moving = inside & rows_that_move(metric, n_classes)[pool.predictions]
+    if not (moving & (history.known < 0)).any() and (labels == inside.sum() or moving.any()):
         value = float(metric.of_table(table_of(pool.predictions[known], history.known[known], n_classes)))
-        note = "every point is labelled: exact" if not math.isnan(value) else _why_undefined(metric, labels)
+        which = "every point" if labels == inside.sum() else f"every point that moves {metric.name}"
+        note = f"{which} is labelled: exact" if not math.isnan(value) else _why_undefined(metric, labels)
         kind = "none" if math.isnan(value) else "fixed-n"
         return Estimate(metric.name, value, value, value, task.confidence, labels, labels, kind, note)
     found = solve(metric, inside)
@@ -180,6 +182,14 @@ def _one(task: "Task", history: History, metric: Metric, solve: Solve) -> Estima
     low, high = interval_of(metric, value, pool.predictions[inside], found, drawn, size, task.confidence)
     worth = _worth(metric, found, size)
     return Estimate(metric.name, value, low, high, task.confidence, labels, worth, "fixed-n", note)
+
+
+def rows_that_move(metric: Metric, n_classes: int) -> NDArray[np.bool_]:
+    """(C,) predicted classes of which a label can move the metric: for precision its own class alone."""
+    if not metric.of_one_table:
+        return np.ones(n_classes, np.bool_)
+    slope = metric.gradient(np.ones((n_classes, n_classes)) + np.eye(n_classes))
+    return np.asarray(np.ptp(slope, axis=1) > 1e-9 * np.abs(slope).max(initial=0.0))
 
 
 def interval_of(

@@ -1,7 +1,7 @@
 // The owner settles what annotators could not agree on or were unsure about.
 
 import { Away, call } from "./api.js";
-import { Choices } from "./choices.js";
+import { choicesOf } from "./choices.js";
 import { banner, byId, clock, el, keyOf, say, typing } from "./dom.js";
 import { show } from "./viewer.js";
 
@@ -15,7 +15,7 @@ async function load(first = null) {
   Object.assign(state, { items: answer.items, settled: answer.settled, classes: answer.classes });
   const wanted = first === null ? -1 : state.items.findIndex((item) => item.id === first);
   state.at = wanted >= 0 ? wanted : Math.min(state.at, Math.max(0, state.items.length - 1));
-  if (!state.choices) state.choices = new Choices(answer.classes, rule);
+  if (!state.choices) state.choices = await choicesOf(answer.classes, rule);
   await draw();
 }
 

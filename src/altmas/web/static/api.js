@@ -51,3 +51,20 @@ export async function fetchImage(path) {
   const [center, width, low, high] = (response.headers.get("x-window") || "").split(",").map(Number);
   return { url: URL.createObjectURL(await response.blob()), window: high === undefined ? null : { center, width, low, high } };
 }
+
+const parts = new Map();
+let failures = 0;
+
+/** A script that is fetched when it is first needed; Away while it cannot be had. */
+export async function part(name) {
+  if (!parts.has(name)) {
+    const again = failures ? `?${failures}` : ""; // a browser may remember that a file could not be had
+    try {
+      parts.set(name, await import(`./${name}.js${again}`));
+    } catch {
+      failures += 1;
+      throw new Away("The server does not answer.");
+    }
+  }
+  return parts.get(name);
+}

@@ -42,11 +42,3 @@ export function ask({ title, body, ok = "OK", cancel = "Cancel", read = () => tr
 export const tell = (title, body) => ask({ title, body, ok: "Close", cancel: "" });
 
 export const prose = (text) => el("p", { class: "prose", dir: "auto" }, text);
-
-export function pairs(rows) {
-  const list = el("dl", { class: "pairs" });
-  for (const [keys, text] of rows) {
-    list.append(el("dt", {}, ...[keys].flat().map((key) => (typeof key === "string" ? el("kbd", {}, key) : key))), el("dd", { dir: "auto" }, text));
-  }
-  return list;
-}

@@ -14,6 +14,13 @@ export function el(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** The stylesheet that belongs to a script; resolves when it is there or cannot be had. */
+export function sheet(name, script) {
+  return new Promise((done) => {
+    document.head.append(el("link", { rel: "stylesheet", href: new URL(`./${name}.css`, script).href, onload: done, onerror: done }));
+  });
+}
+
 /** Say something to people who listen to the page instead of looking at it. */
 export function say(text) {
   byId("say").textContent = text;

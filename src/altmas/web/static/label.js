@@ -1,8 +1,8 @@
 // The labelling page: shows what the session asks, sends what the annotator says, says what is saved.
 
-import { Away, call } from "./api.js";
-import { Choices, breakable } from "./choices.js";
-import { ask, dialogOpen, pairs, prose, tell } from "./dialog.js";
+import { Away, call, part } from "./api.js";
+import { breakable, choicesOf } from "./choices.js";
+import { ask, dialogOpen, prose, tell } from "./dialog.js";
 import { banner, byId, clock, duration, el, keyOf, say, typing } from "./dom.js";
 import { Outbox } from "./outbox.js";
 import { Stopwatch } from "./stopwatch.js";
@@ -15,7 +15,7 @@ const STRIP = 8; // own votes that are listed
 const SURE_MS = 600; // what is pressed sooner after a question came up was not meant for it
 const REASONS = ["unreadable", "no class fits", "damaged or empty", "several classes"];
 
-const page = {
+export const page = {
   setup: null,
   name: "",
   hand: [], // items to label; the first is on the screen
@@ -37,7 +37,7 @@ const page = {
   single: true, // whether keys without Ctrl do anything
 };
 
-const current = () => (page.at >= 0 ? page.past[page.at] : page.hand[0] || null);
+export const current = () => (page.at >= 0 ? page.past[page.at] : page.hand[0] || null);
 const stored = (what) => `altmas.${page.setup.session}.${what}`;
 
 // ---------------------------------------------------------------- the beginning
@@ -50,7 +50,8 @@ async function begin() {
   page.single = remembered("single") !== "no";
   const { classes, order, grades, pair } = page.setup;
   const recent = JSON.parse(remembered("recent") || "[]");
-  page.choices = new Choices(classes, (code) => vote({ kind: "label", label: code }), { order, grades, pair, recent, remember: (codes) => remember("recent", JSON.stringify(codes)) });
+  const told = { order, grades, pair, recent, remember: (codes) => remember("recent", JSON.stringify(codes)) };
+  page.choices = await patiently(() => choicesOf(classes, (code) => vote({ kind: "label", label: code }), told));
   drawKeys();
   byId("instructions").hidden = !page.setup.instructions;
   byId("reveal").hidden = byId("blind").hidden = !page.setup.reveal;
@@ -163,7 +164,7 @@ async function patiently(request) {
 }
 
 let asking = false;
-async function refresh() {
+export async function refresh() {
   if (asking || page.paused) return;
   asking = true;
   try {
@@ -254,7 +255,7 @@ function announced(item) {
 }
 
 /** What was said last, with a way to take it back; nothing for "". */
-function echo(name) {
+export function echo(name) {
   byId("echo").hidden = !name;
   byId("echo-text").replaceChildren(...breakable(name));
 }
@@ -276,45 +277,16 @@ function refused(entry, error) {
   refresh();
 }
 
-async function undo() {
+/** What the functions of past.js do: they need the server. */
+const past = (name) => async (...given) => {
   await page.outbox.drained();
-  const seq = page.header && page.header.last_seq;
-  if (!seq) return say("Nothing to undo.");
-  const answer = await request("/api/undo", { annotator: page.name, seq });
-  if (!answer) return;
-  page.header = answer.header;
-  page.saidAt = -Infinity;
-  echo("");
-  leavePast();
-  page.asks = false;
-  const undone = answer.undone;
-  if (undone) page.strip = page.strip.filter((one) => one.handle !== undone.handle);
-  drawStrip();
-  if (undone && undone.vote) {
-    page.past = [undone];
-    page.at = 0;
-  } else if (undone) {
-    page.hand = [undone, ...page.hand.filter((item) => item.handle !== undone.handle)];
-  } else {
-    await refresh();
-  }
-  drawHeader();
-  draw();
-  say("Taken back.");
-}
-
-async function back() {
-  await page.outbox.drained();
-  if (page.at + 1 >= page.past.length) {
-    const before = page.past.length ? `&before=${page.past.at(-1).vote.seq}` : "";
-    const answer = await request(`/api/mine?limit=1&annotator=${encodeURIComponent(page.name)}${before}`);
-    if (!answer) return;
-    if (!answer.votes.length) return say("That was the first one.");
-    page.past.push(...answer.votes);
-  }
-  page.at += 1;
-  draw();
-}
+  const script = await request(() => part("past"));
+  if (script) await script[name](...given);
+};
+const undo = past("undo");
+const back = past("back");
+const revisit = past("revisit");
+const reveal = past("reveal");
 
 function forward() {
   if (page.at < 0) return;
@@ -323,9 +295,12 @@ function forward() {
   draw();
 }
 
+/** Own votes, the newest first. */
+export const own = (which) => call(`/api/mine?annotator=${encodeURIComponent(page.name)}&${which}`);
+
 /** The votes before this page was opened. */
 async function history() {
-  const answer = await request(`/api/mine?limit=${STRIP}&annotator=${encodeURIComponent(page.name)}`);
+  const answer = await request(() => own(`limit=${STRIP}`));
   if (!answer) return;
   const known = new Set(page.strip.map((one) => one.handle));
   const older = answer.votes.filter((one) => !known.has(one.handle));
@@ -340,25 +315,15 @@ function said(item) {
   return kind === "label" ? page.choices.named(label) : kind + (reason ? ` (${reason})` : "");
 }
 
-async function revisit(one) {
-  await page.outbox.drained();
-  const answer = one.seq && (await request(`/api/mine?limit=1&annotator=${encodeURIComponent(page.name)}&before=${one.seq + 1}`));
-  if (!answer || !answer.votes.length) return;
-  leavePast();
-  page.past = answer.votes;
-  page.at = 0;
-  draw();
-}
-
-function leavePast() {
+export function leavePast() {
   page.past.splice(0).forEach(forget);
   page.at = -1;
 }
 
-/** A request that is not kept for later: its failure is told. */
-async function request(path, body) {
+/** What the server answers, or null after its failure is told: it is not kept for later. */
+export async function request(asked) {
   try {
-    return await call(path, body);
+    return await asked();
   } catch (error) {
     banner(error instanceof Away ? `${error.message} Nothing was changed.` : error.message, true);
     return null;
@@ -388,7 +353,7 @@ async function note() {
     event.preventDefault(); // or it would press the button that gets the focus back
     byId("dialog-form").requestSubmit();
   });
-  const hint = `Ctrl+Enter saves${before ? "; an empty one takes the note back" : ""}. The owner of the session sees notes; other annotators do not.`;
+  const hint = `Ctrl+Enter saves${before ? "; an empty one takes the note back" : ""}. The owner of the session sees notes, and they stand in the report; other annotators do not see them.`;
   const body = [text, el("p", { class: "hint" }, hint)];
   const written = await ask({ title: before ? "Edit the note" : "A note on this item", body, ok: "Save", focus: text, read: () => ({ text: text.value.trim() }) });
   if (!written || (!written.text && !before)) return;
@@ -400,18 +365,6 @@ function noted(handle, note) {
   for (const item of [...page.hand, ...page.past]) if (item.handle === handle) item.note = note;
   drawNote();
   say(note ? "Note saved." : "Note taken back.");
-}
-
-async function reveal() {
-  const item = current();
-  if (!item || !page.setup.reveal || item.revealed) return;
-  const body = prose("A label given after a look at the prediction is not an independent one. The look is written down and appears in the report.");
-  if (!(await ask({ title: "Show what the model predicts?", body, ok: "Show it" }))) return;
-  const answer = await request("/api/reveal", { annotator: page.name, item: item.handle });
-  if (!answer) return;
-  item.revealed = answer.revealed;
-  drawBlind();
-  say(`The model predicts ${item.revealed}`);
 }
 
 /** Ask whether to stop, once, where an item would come next. */
@@ -426,7 +379,7 @@ function askToStop() {
 async function choose(stop) {
   if (performance.now() - page.asksSince < SURE_MS) return;
   await page.outbox.drained();
-  const answer = await request("/api/choose", { annotator: page.name, stop });
+  const answer = await request(() => call("/api/choose", { annotator: page.name, stop }));
   if (!answer) return;
   page.asks = false;
   page.header = answer.header;
@@ -440,43 +393,19 @@ async function choose(stop) {
 
 const showInstructions = () => page.setup.instructions && tell("Instructions", prose(page.setup.instructions));
 
-function showDefinitions() {
-  const rows = page.setup.classes.map((one) => [
-    [...(one.key ? [one.key.toUpperCase()] : []), el("span", { dir: "auto" }, one.name)],
-    one.definition || "no definition was given",
-  ]);
-  tell("Classes", pairs(rows));
+/** Open one of the lists of help.js. */
+async function help(list) {
+  const script = await request(() => part("help"));
+  if (script) script[list](page, keysUsed);
 }
+const showDefinitions = () => help("showDefinitions");
+const showKeys = () => help("showKeys");
 
-function showKeys() {
-  const keyed = page.setup.order.map((code) => page.setup.classes[code]).filter((one) => one.key);
-  const first = [...new Set([keyed[0], keyed.at(-1)])].map((one) => one && one.key.toUpperCase());
-  const shift = page.choices.typed ? "Shift+" : "";
-  const classes = page.choices.typed
-    ? [["letters", "find a class: parts of its words, initials; Enter takes the marked one, ↑ ↓ mark another"], [["1", "9"], "a class chosen last, or one of those found"], ["/", "digits are typed, too"]]
-    : [[first, "choose a class: saves and goes on"], ["/", "find a class by name; Enter takes the first"]];
-  const box = el("input", { type: "checkbox", id: "single" });
-  box.checked = page.single;
-  box.addEventListener("change", () => {
-    page.single = box.checked;
-    remember("single", box.checked ? "yes" : "no");
-    drawKeys();
-  });
-  tell("Keys", [pairs([
-    ...classes,
-    [`${shift}U`, "unsure: an expert will see it"],
-    [`${shift}S`, "skip, with a reason"],
-    [[`${shift}Z`, "Ctrl+Z"], "undo the last label, skip or unsure, also after a restart"],
-    [["←", "→"], "back to what you said before, to look or to change it; forward again"],
-    [["↑", "↓", "PgUp", "PgDn"], "scroll a long item"],
-    [`${shift}N`, "note on this item"],
-    ...(page.setup.reveal ? [[`${shift}R`, "reveal the prediction (is written down)"]] : []),
-    [`${shift}I`, "instructions"],
-    [`${shift}C`, "class definitions"],
-    [["+", "−", "."], "image: zoom in, zoom out, reset"],
-    [["Shift", "arrows"], "image: move"],
-    ["?", "this list"],
-  ]), el("label", { class: "check" }, box, "Keys without Ctrl label and command (off: only buttons, Ctrl+Z, arrows and Page keys)")]);
+/** Whether keys without Ctrl do anything from now on. */
+function keysUsed(used) {
+  page.single = used;
+  remember("single", used ? "yes" : "no");
+  drawKeys();
 }
 
 /** The keys on the buttons, as they work now. */
@@ -488,7 +417,7 @@ function drawKeys() {
 // ---------------------------------------------------------------- drawing
 
 let drawn = 0;
-async function draw() {
+export async function draw() {
   const turn = ++drawn;
   const item = page.paused || page.asks ? null : current();
   page.choices.turn(item && item.sides);
@@ -509,11 +438,13 @@ async function draw() {
   const ready = show(byId("item"), item);
   const box = byId("item");
   box.dataset.handle = item.handle;
-  box.tabIndex = box.scrollHeight > box.clientHeight ? 0 : -1; // what scrolls can be reached by Tab
+  const scrolls = () => (box.tabIndex = box.scrollHeight > box.clientHeight ? 0 : -1); // what scrolls can be reached by Tab
+  scrolls();
   page.watch.restart();
   page.choices.focus();
   const missing = await ready;
   if (turn !== drawn) return;
+  scrolls();
   item.missing = missing.length > 0;
   if (item.missing) lacking(item, missing[0]);
   setBusy(false);
@@ -539,33 +470,24 @@ function setBusy(busy) {
   page.choices.enable(Boolean(current()) && !page.paused);
 }
 
-function drawNothing() {
-  const { goal = null, labels = 0, budget = 0, supply = {} } = page.header || {};
-  const goals = goal ? goal.goals.join("; ") : "";
-  const spent = labels >= budget ? `The budget of ${budget.toLocaleString()} labels is spent` : "There is nothing left to label";
-  const done = () => {
-    if (!goal) return ["All done", `${spent}. Thank you.`];
-    if (goal.labels !== labels) return ["All done", `${spent}. Whether the goal is reached is being computed.`];
-    if (goal.reached) return ["Goal reached", `${goals}. ${spent}. Thank you.`];
-    return ["The goal is not reached", `${spent}, but the goal is not reached (${goals}). The owner of the session can raise the budget.`];
-  };
-  const button = (text, id, pressedButton, kind = "") => el("button", { id, type: "button", class: kind, onclick: pressedButton }, text);
-  const goOn = (kind) => button("Go on", "go-on", () => choose(false), kind);
-  const texts = {
-    wait: ["One moment", supply.problem || "The next items are being chosen."],
-    others: ["Nothing for you right now", "The remaining items are with other annotators. One that is not labelled comes back after a while; this page will show it."],
-    stopped: ["Stopped at the goal", `${goal && goal.choice ? `${goal.choice.by} stopped here` : "Stopped"}: ${goals}. Thank you.`, goOn("")],
-    paused: ["Open in another tab", "Labelling goes on there, so that nothing is labelled twice.", button("Continue here", "here", page.here, "primary")],
-    asks: ["Goal reached", `${goals}. More labels would make it narrower still.`, button("Stop here", "stop-here", () => choose(true), "primary"), goOn("")],
-    done: done(),
-  };
+/** What stands in the place of an item: that one is coming, or why there is none. */
+async function drawNothing() {
+  const turn = drawn;
   const which = page.paused ? "paused" : page.asks ? "asks" : page.nothing;
-  const [title, text, ...buttons] = texts[which] || texts.wait;
+  let [title, text, ...buttons] = ["One moment", (page.header && page.header.supply.problem) || "The next items are being chosen."];
+  if (which !== "wait") {
+    try {
+      [title, text, ...buttons] = (await part("ends")).ending(which, page, choose);
+    } catch {
+      setTimeout(() => turn === drawn && draw(), 1000);
+    }
+    if (turn !== drawn) return;
+    say(`${title}. ${text}`);
+  }
   byId("nothing-title").textContent = title;
   byId("nothing-text").textContent = text;
   const shown = [...byId("nothing-buttons").children].map((one) => one.id).join();
   if (shown !== buttons.map((one) => one.id).join()) byId("nothing-buttons").replaceChildren(...buttons);
-  if (which !== "wait") say(`${title}. ${text}`);
 }
 
 function drawEditing() {
@@ -577,7 +499,7 @@ function drawEditing() {
   say(byId("editing").textContent);
 }
 
-function drawBlind() {
+export function drawBlind() {
   const item = current();
   byId("blind").textContent = item && item.revealed ? `model predicts: ${item.revealed}` : "prediction hidden";
   byId("blind").classList.toggle("revealed", Boolean(item && item.revealed));
@@ -589,7 +511,7 @@ function drawNote() {
   byId("note-text").textContent = note ? note.text : "";
 }
 
-function drawStrip() {
+export function drawStrip() {
   page.strip.splice(STRIP);
   byId("strip").hidden = !page.strip.length;
   byId("strip").replaceChildren(...page.strip.map((one) => el("button", { type: "button", title: `Look again: ${one.name}`, dir: "auto", onclick: () => revisit(one) }, one.name)));
@@ -607,7 +529,7 @@ function drawSaved() {
   byId("saved-text").textContent = text;
 }
 
-function drawHeader() {
+export function drawHeader() {
   const { labels, budget, mine, seconds_per_label: pace, seconds_left: left, supply } = page.header;
   byId("count").textContent = `${labels.toLocaleString()} of ${budget.toLocaleString()} labels`;
   byId("count").title = `${mine} of them by ${page.name}`;
@@ -660,7 +582,7 @@ function pressed(event) {
     event.preventDefault();
     return;
   }
-  if (page.choices.typed) return pressedWhileTyped(event);
+  if (page.choices.typed) return page.choices.pressed(event, page.single, commands, scrolled);
   if (typing(event.target)) return;
   if (event.target instanceof Element && event.target.matches("input[type=range]") && key.startsWith("Arrow")) return;
   if (scrolled(event, key)) return event.preventDefault();
@@ -680,29 +602,6 @@ function scrolled(event, key) {
   const by = { ArrowUp: -60, ArrowDown: 60, PageUp: -whole, PageDown: whole, " ": event.shiftKey ? -whole : whole, Home: -box.scrollHeight, End: box.scrollHeight }[key];
   if (by) box.scrollBy({ top: by });
   return Boolean(by);
-}
-
-/** Where classes are typed: letters search, digits take a class, Shift and a letter command while nothing is typed. */
-function pressedWhileTyped(event) {
-  const { choices } = page;
-  const key = keyOf(event);
-  const inside = event.target === choices.search;
-  if (typing(event.target) && !inside) return;
-  const empty = !choices.search.value;
-  const code = /^[1-9]$/.test(key) && (page.single || inside) ? choices.numberedClass(Number(key)) : undefined;
-  if (code !== undefined) choices.chosen(code);
-  else if (empty && scrolled(event, key)) choices.focus();
-  else if (empty && ["ArrowLeft", "ArrowRight", "Escape"].includes(key)) commands[key]();
-  else if (empty && page.single && event.shiftKey && /^[a-z]$/.test(key) && commands[key]) commands[key]();
-  else if (empty && page.single && /^[?+=.-]$/.test(key)) commands[key]();
-  else if (empty && key === "/") {
-    choices.search.focus();
-    choices.literal = true;
-  } else {
-    if (!inside && page.single && key.length === 1 && key !== " ") choices.search.focus();
-    return;
-  }
-  event.preventDefault();
 }
 
 function listen() {

@@ -4,14 +4,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from altmas.errors import MethodError, PlanError
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
+from altmas.methods.assured.logistic import logistic_fit
 from altmas.methods.paper.rounds import estimates_of, known_table, nothing_known, uniform_batch
 from altmas.methods.protocol import Method, Traits
 from altmas.methods.related.spe.families import FAMILIES
-from altmas.methods.related.spe.mixture import BinnedScores, Mixture, fit, fit_as_far_as_labels_bear_it, logit, sample
+from altmas.methods.related.spe.mixture import (
+    BinnedScores,
+    Mixture,
+    fit,
+    fit_as_far_as_labels_bear_it,
+    logit,
+    piles_of,
+    sample,
+)
 from altmas.metrics import Metric
 from altmas.pool import Pool
 from altmas.streams import stream
@@ -28,10 +38,16 @@ RIGHT = -1
 AGREE = 1.05
 """R-hat above which the chains have not found the same posterior."""
 
-FEW = 5
+FEW = 3
 """With fewer labels of one kind nothing keeps its score distribution from being something else."""
 
 MODEL = "credible if the score families fit"
+CORRECTED = "credible if the score families fit up to a shift and a slope, which the labels tell"
+
+SLOPE = 4.0
+"""Prior precision of the slope of the correction about 1; that of its shift about 0 is 1."""
+FARTHEST = 12.0
+"""Log odds beyond this count as this in the correction."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +61,15 @@ class Spe(Method):
     families        what each score distribution may be; the pair of lowest BIC is taken
     unlabelled      how much an unlabelled point counts in the fit; 1 as published, by default as far as the labels bear
                     it (where the families do not fit, thousands of scores would outvote what the labels say)
+    recalibrate     correct the log odds of the fitted mixture by a shift and a slope that the labels tell, with their
+                    uncertainty (ours): scores that fit no family are else believed more than the labels
     chains, steps   of the random walk, the first half of which is thrown away
     draws           of the parameters that metrics are computed for
     """
 
     families: tuple[str, ...] = tuple(FAMILIES)
     unlabelled: float | None = None
+    recalibrate: bool = True
     chains: int = 4
     steps: int = 2000
     draws: int = 400
@@ -104,31 +123,43 @@ class Spe(Method):
         unknown = history.known < 0 if members is None else members & (history.known < 0)
         rng = stream(task.seed, FIT, len(history.labels), asked[0] + 1, len(asked))
         tables = known + filled(task.pool, unknown, [answers[key] for key in asked], rng)
-        return credible(metric, tables, task.confidence, len(history.labels), _note([answers[key] for key in asked]))
+        used = [answers[key] for key in asked]
+        found = credible(metric, tables, task.confidence, len(history.labels), self._note(used))
+        fewest = min(min(one.info["labels"].values()) for one in used)
+        return found if fewest >= FEW else without_interval(found, fewest)
+
+    def _note(self, answers: list["Answers"]) -> str:
+        """What an interval rests on, and what speaks against it."""
+        worst = max(one.info["r_hat"] for one in answers)
+        note = CORRECTED if self.recalibrate else f"{MODEL}, which labels cannot check: seldom as sure as it says"
+        return note if worst <= AGREE else f"{note}; chains disagree (R-hat {worst:.2f})"
 
 
-def _note(answers: list["Answers"]) -> str:
-    """What an interval rests on, and what speaks against it."""
-    worst = max(one.info["r_hat"] for one in answers)
-    fewest = min(min(one.info["labels"].values()) for one in answers)
-    note = MODEL if worst <= AGREE else f"{MODEL}; chains disagree (R-hat {worst:.2f})"
-    return note if fewest >= FEW else f"{note}; only {fewest} labels of one kind, so the scores alone tell it"
+def without_interval(found: Estimate, fewest: int) -> Estimate:
+    """The value alone: with so few labels of one kind the scores tell it, and no label could contradict them."""
+    if np.isnan(found.value):
+        return found
+    note = f"no interval: only {fewest} labels of one kind, so the scores alone tell it"
+    return replace(found, low=float("nan"), high=float("nan"), interval="none", note=note)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What is believed about one question: (draws, B) P(yes | score in this bin) under each draw of the parameters."""
+    """What is believed about one question.
+
+    place  (N,) the group or bin of each point's score;  yes  (draws, B) P(yes | score in this bin) in each draw
+    """
 
     key: int
-    scores: BinnedScores
+    place: NDArray[np.int64]
     yes: Array
     info: dict[str, Any]
 
 
 def questions(metric: Metric, n_classes: int) -> tuple[int, ...]:
-    """The questions that a metric needs answered."""
+    """The questions that a metric needs answered; of two classes accuracy too is a matter of what is the second."""
     if metric.about.right_or_wrong:
-        return (RIGHT,)
+        return (RIGHT,) if n_classes > 2 else (1,)
     return (metric.classes[-1],) if metric.classes else tuple(range(n_classes))
 
 
@@ -145,23 +176,67 @@ def _answers(options: Spe, task: Task, history: History, key: int) -> Answers:
     pool, rows = task.pool, history.labelled
     assert pool.scores is not None
     asked = pool.predictions if key == RIGHT else np.full(len(pool), key)
-    scores = BinnedScores.of(logit(pool.scores[np.arange(len(pool)), asked]))
-    yes = history.codes == asked[rows]
-    mixture = Mixture(scores, scores.counts(history.known < 0), scores.counts(rows[~yes]), scores.counts(rows[yes]))
+    values = logit(pool.scores[np.arange(len(pool)), asked])
+    yes, group, rng = history.codes == asked[rows], piles_of(values), stream(task.seed, FIT, len(rows), key + 1)
+    spread = np.flatnonzero(group < 0)
+    info: dict[str, Any] = {"labels": {"yes": int(yes.sum()), "no": int((~yes).sum())}, "r_hat": 1.0}
+    shares = share_of_piles(group[rows], yes, int(group.max()) + 1, options.draws, rng)
+    place, info["piled"] = group.copy(), round(1 - len(spread) / len(pool), 4)
+    if len(spread):
+        inner = BinnedScores.of(values[spread])
+        place[spread] = shares.shape[1] + inner.place
+        among, told = np.flatnonzero(np.isin(spread, rows)), dict(zip(rows.tolist(), yes.tolist(), strict=True))
+        right = np.array([told[row] for row in spread[among].tolist()], np.bool_)
+        unknown = inner.counts(history.known[spread] < 0)
+        mixture = Mixture(inner, unknown, inner.counts(among[~right]), inner.counts(among[right]))
+        fitted, more = _fitted(options, mixture, rng)
+        if options.recalibrate:
+            fitted = recalibrated(fitted, inner.place[among], right, rng)
+        shares, info = np.hstack([shares, fitted]), info | more
+    return Answers(key, place, shares, info)
+
+
+def share_of_piles(group: Array, yes: Array, count: int, draws: int, rng: np.random.Generator) -> Array:
+    """(draws, count) the share of "yes" among points with the same score, by their labels alone (Jeffreys)."""
+    inside = group >= 0
+    hits = np.bincount(group[inside], yes[inside], count)
+    seen = np.bincount(group[inside], minlength=count)
+    return np.asarray(rng.beta(hits + 0.5, seen - hits + 0.5, (draws, count)))
+
+
+def recalibrated(yes: Array, place: Array, right: Array, rng: np.random.Generator) -> Array:
+    """(draws, B) P(yes | bin) with log odds a + b L in place of L, a and b drawn from their posterior by the labels.
+
+    place, right  (n,) bin of each label, and whether it is a "yes". L is the mean log odds over the draws in the fit of
+    a ~ N(0, 1), b ~ N(1, 1/4), a normal approximation at their most probable values.
+    """
+    from scipy.special import expit
+    from scipy.special import logit as log_odds
+
+    own = np.clip(log_odds(np.clip(yes, 1e-12, 1 - 1e-12)), -FARTHEST, FARTHEST)
+    columns = np.stack([np.ones(len(place)), own.mean(0)[place]], axis=1)
+    penalty = np.array([1.0, SLOPE])
+    best = logistic_fit(columns, right.astype(np.float64), np.ones(len(place)), penalty, np.array([0.0, 1.0]))
+    p = expit(columns @ best)
+    precision = (columns * (p * (1 - p))[:, None]).T @ columns + np.diag(penalty)
+    shift, slope = rng.multivariate_normal(best, np.linalg.inv(precision), len(yes)).T
+    return np.asarray(expit(shift[:, None] + np.maximum(slope, 0.0)[:, None] * own))
+
+
+def _fitted(options: Spe, mixture: Mixture, rng: np.random.Generator) -> tuple[Array, dict[str, Any]]:
+    """((draws, B) P(yes | score in this bin), what is to be known of the fit)."""
     if options.unlabelled is None:
         best, weight = fit_as_far_as_labels_bear_it(mixture, options.families)
     else:
         weight = options.unlabelled
         best = fit(replace(mixture, unlabelled=weight * mixture.unlabelled), options.families)
-    rng = stream(task.seed, FIT, len(rows), key + 1)
     chains = sample(best, rng, options.chains, options.steps)
     if chains.r_hat.max() > AGREE:  # once more, longer
         chains = sample(best, rng, options.chains, 4 * options.steps)
     every = chains.kept.reshape(-1, chains.kept.shape[-1])
     theta = every[np.linspace(0, len(every) - 1, options.draws).astype(np.int64)]
-    info = {
+    return best.mixture.responsibility(theta), {
         "families": list(best.mixture.families),
-        "labels": {"yes": int(yes.sum()), "no": int((~yes).sum())},
         "unlabelled_weight": weight,
         "bic": best.bic,
         "r_hat": float(chains.r_hat.max()),
@@ -169,7 +244,6 @@ def _answers(options: Spe, task: Task, history: History, key: int) -> Answers:
         "ks_distance": best.mixture.ks_distance(best.theta),
         "share": float((1 / (1 + np.exp(-theta[:, 0]))).mean()),
     }
-    return Answers(key, scores, best.mixture.responsibility(theta), info)
 
 
 # ---------------------------------------------------------------- labels drawn for the pool (C25)
@@ -198,8 +272,8 @@ def filled(pool: Pool, unknown: Array, answers: list[Answers], rng: np.random.Ge
 
 def yes_counts(pool: Pool, unknown: Array, answers: Answers, rng: np.random.Generator) -> Array:
     """(draws, C) how many unlabelled points predicted a are answered "yes" in each draw of labels."""
-    n_classes, bins = len(pool.classes), len(answers.scores.values)
-    cells = np.bincount(pool.predictions[unknown] * bins + answers.scores.place[unknown], minlength=n_classes * bins)
+    n_classes, bins = len(pool.classes), answers.yes.shape[1]
+    cells = np.bincount(pool.predictions[unknown] * bins + answers.place[unknown], minlength=n_classes * bins)
     full = np.flatnonzero(cells)
     yes = np.zeros((len(answers.yes), n_classes))
     drawn = rng.binomial(cells[full], np.clip(answers.yes[:, full % bins], 0.0, 1.0))

@@ -7,6 +7,7 @@ normal   mean                            standard deviation
 truncated-normal  mean and standard deviation before the cut
 gamma    mean                            standard deviation
 weibull  63rd percentile, low + lambda   lambda / shape
+mirrored-gamma, mirrored-weibull  the same from `high` downwards: what one kind of answer may look like, the other may
 """
 
 from collections.abc import Callable
@@ -106,17 +107,40 @@ def _weibull(s: Array, location: Array, log_scale: Array, support: Support) -> t
     return np.log(np.maximum(s - support[0], 1e-12)), np.log(length), length * np.exp(-log_scale), possible
 
 
+def mirrored(family: Family) -> Family:
+    """The family seen from the other end of the support."""
+
+    def log_density(s: Array, location: Array, log_scale: Array, support: Support) -> Array:
+        both = support[0] + support[1]
+        return family.log_density(both - s, both - location, log_scale, support)
+
+    def distribution(s: Array, location: Array, log_scale: Array, support: Support) -> Array:
+        both = support[0] + support[1]
+        return np.asarray(1 - family.distribution(both - s, both - location, log_scale, support))
+
+    return Family(log_density, distribution)
+
+
+GAMMA = Family(gamma_log_density, gamma_distribution)
+WEIBULL = Family(weibull_log_density, weibull_distribution)
+
 FAMILIES: dict[str, Family] = {
     "normal": Family(normal_log_density, normal_distribution),
     "truncated-normal": Family(truncated_log_density, truncated_distribution),
-    "gamma": Family(gamma_log_density, gamma_distribution),
-    "weibull": Family(weibull_log_density, weibull_distribution),
+    "gamma": GAMMA,
+    "weibull": WEIBULL,
+    "mirrored-gamma": mirrored(GAMMA),
+    "mirrored-weibull": mirrored(WEIBULL),
 }
 """Families by name."""
 
 
 def start_of(name: str, mean: float, sd: float, support: Support) -> tuple[float, float]:
     """(location, log scale) of the member with about this mean and standard deviation."""
+    if name.startswith("mirrored-"):
+        both = support[0] + support[1]
+        location, log_scale = start_of(name.removeprefix("mirrored-"), both - mean, sd, support)
+        return both - location, log_scale
     location, scale = mean, sd
     if name == "weibull":  # an extreme-value distribution for large shapes: sd = 1.283 scale, mean = 63 % point - 0.577
         scale = sd / 1.283

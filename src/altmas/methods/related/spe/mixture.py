@@ -8,7 +8,6 @@ location_1 > location_0 always holds, which keeps the components from changing p
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +27,26 @@ degrees of freedom, which is what five parameters gain by chance."""
 
 CLIP = 1e-6
 """Probabilities closer than this to 0 or 1 are taken to be so far away before the logit."""
+
+
+PILED = 0.05
+"""A score that this share of the points has exactly is no draw from a density: it is a group of its own."""
+FEWEST = 50
+"""Points with other scores below which these are one more group, without a mixture."""
+
+
+def piles_of(scores: Array) -> NDArray[np.int64]:
+    """(N,) the group of each point whose score many others have exactly, counted from 0; -1 where few do.
+
+    Saturated scores pile up at both ends, and scores that people or language models give at round numbers; a density
+    fitted to them says nothing. With fewer than FEWEST other points these form the last group.
+    """
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    large = counts >= max(PILED * len(scores), 2)
+    group = np.where(large, np.cumsum(large) - 1, -1)[place.reshape(len(scores))]
+    if 0 < (group < 0).sum() < FEWEST:
+        group = np.where(group < 0, large.sum(), group)
+    return np.asarray(group, np.int64)
 
 
 def logit(p: Array) -> Array:
@@ -204,10 +223,24 @@ class Fit(NamedTuple):
 
 
 def fit(mixture: Mixture, families: Sequence[str]) -> Fit:
-    """The pair of families of lowest BIC at its most probable theta; every pair starts from the same EM."""
-    start = em_start(mixture)
-    found = [_most_probable(mixture, (no, yes), start) for no, yes in product(families, repeat=2)]
-    return min(found, key=lambda one: one.bic)
+    """The pair of families of lowest BIC at its most probable theta, found by changing one of the two at a time.
+
+    Every pair starts from the same EM.
+    """
+    start, tried = em_start(mixture), dict[tuple[str, str], Fit]()
+
+    def tried_once(pair: tuple[str, str]) -> Fit:
+        if pair not in tried:
+            tried[pair] = _most_probable(mixture, pair, start)
+        return tried[pair]
+
+    best, before = tried_once((families[0], families[0])), None
+    while best is not before:
+        before, (no, yes) = best, best.mixture.families
+        best = min((tried_once((one, yes)) for one in families), key=lambda found: found.bic)
+        no = best.mixture.families[0]
+        best = min((tried_once((no, one)) for one in families), key=lambda found: found.bic)
+    return best
 
 
 def fit_as_far_as_labels_bear_it(mixture: Mixture, families: Sequence[str]) -> tuple[Fit, float]:

@@ -1,0 +1,27 @@
+// Why there is no item to label, and what can be done: fetched when it is first so.
+
+import { el } from "./dom.js";
+
+/** [title, text, ...buttons]; which: "others", "stopped", "paused", "asks" or "done"; choose(stop) records what is chosen. */
+export function ending(which, page, choose) {
+  const { goal = null, labels = 0, budget = 0 } = page.header || {};
+  const goals = goal ? goal.goals.join("; ") : "";
+  const button = (text, id, pressed, kind = "") => el("button", { id, type: "button", class: kind, onclick: pressed }, text);
+  const goOn = () => button("Go on", "go-on", () => choose(false));
+  const endings = {
+    others: () => ["Nothing for you right now", "The remaining items are with other annotators. One that is not labelled comes back after a while; this page will show it."],
+    stopped: () => ["Stopped at the goal", `${goal && goal.choice ? `${goal.choice.by} stopped here` : "Stopped"}: ${goals}. Thank you.`, goOn()],
+    paused: () => ["Open in another tab", "Labelling goes on there, so that nothing is labelled twice.", button("Continue here", "here", page.here, "primary")],
+    asks: () => ["Goal reached", `${goals}. More labels would make it narrower still.`, button("Stop here", "stop-here", () => choose(true), "primary"), goOn()],
+    done: () => done(goal, goals, labels, budget),
+  };
+  return endings[which]();
+}
+
+function done(goal, goals, labels, budget) {
+  const spent = labels >= budget ? `The budget of ${budget.toLocaleString()} labels is spent` : "There is nothing left to label";
+  if (!goal) return ["All done", `${spent}. Thank you.`];
+  if (goal.labels !== labels) return ["All done", `${spent}. Whether the goal is reached is being computed.`];
+  if (goal.reached) return ["Goal reached", `${goals}. ${spent}. Thank you.`];
+  return ["The goal is not reached", `${spent}, but the goal is not reached (${goals}). The owner of the session can raise the budget.`];
+}

@@ -1,0 +1,126 @@
+"""Parts of the difference estimator: a stage as it is seen from a set of points, and what no stage is about."""
+
+import numpy as np
+import pytest
+
+from altmas.methods.assured.estimator import FEW, Believed, Difference
+from altmas.methods.assured.linearised import linearised, linearised_sum
+from altmas.methods.assured.parts import Part, StageSample, shares_in
+from altmas.methods.assured.stages import Stage
+from altmas.metrics import metric_set
+from assured_world import belief, world
+
+POOL, TRUTH = world(n=40, accuracy=0.7)
+AGREE = np.linspace(0.3, 0.95, 40)
+BELIEF = belief(POOL, AGREE, 3)
+EVERY = np.ones(40, bool)
+
+
+def stage_of(rows, *, within=EVERY, sizes=None, earlier=(), exposure=0.4, gain=1.0) -> StageSample:
+    """A stage with this sample, about `within`, whose points in `earlier` had a label before it began."""
+    sizes = np.ones(40) if sizes is None else sizes
+    before = np.zeros(40, bool)
+    before[list(earlier)] = True
+    population = within & ~before
+    stage = Stage(
+        within,
+        before,
+        population,
+        sizes,
+        np.zeros(40),
+        np.asarray(rows),
+        np.where(population, exposure * sizes, 0),
+        gain,
+    )
+    return StageSample(stage, BELIEF, before, np.asarray(rows))
+
+
+def test_a_domain_shares_its_stages_by_the_labels_that_fall_into_it():
+    """c_sd of (V7) by a loop; a stage that began when every label of the domain was known counts alone."""
+    rng, rows = np.random.default_rng(0), slice(25, 40)
+    samples = [
+        stage_of([1, 26, 27], sizes=rng.uniform(0.5, 3, 40), gain=1.3),
+        stage_of([2, 3, 30, 31, 32], sizes=rng.uniform(0.5, 3, 40), earlier=[26, 27], gain=2.0),
+    ]
+    worth = []
+    for sample in samples:
+        open_ = [row for row in range(40) if sample.stage.population[row]]
+        inside = [row for row in open_ if row >= 25]
+        n = len(sample.rows) * sum(sample.stage.sizes[inside]) / sum(sample.stage.sizes[open_])
+        worth.append(sample.stage.gain * n / (len(inside) * (len(inside) - n)))
+    np.testing.assert_allclose(shares_in(samples, rows), np.array(worth) / sum(worth))
+    complete = stage_of([1, 2], earlier=range(25, 40))
+    np.testing.assert_allclose(shares_in([samples[0], complete], rows), [0, 1], atol=1e-9)
+
+
+def test_no_more_labels_fall_into_a_domain_than_it_has_points():
+    heavy = np.where(np.arange(40) < 2, 1000.0, 1e-3)
+    samples = [stage_of([0, 1, 5, 6, 7], sizes=heavy), stage_of([0, 8])]
+    first, second = shares_in(samples, slice(0, 2))
+    assert first == pytest.approx(1.0) and second == pytest.approx(0.0, abs=1e-6)
+
+
+def test_with_few_labels_the_expansion_is_that_of_horvitz_and_thompson():
+    sample = stage_of([0, 1, 2])
+    odds = (1 - sample.stage.chances[:3]) / sample.stage.chances[:3]
+    few = Part.of(0, sample, 0.5, EVERY, np.ones(40), few=4)
+    np.testing.assert_allclose(few.expansion, odds)
+    residuals = np.array([0.2, -0.1, 0.4])
+    np.testing.assert_allclose(few.centred(residuals), 0.5 * odds * residuals / np.sqrt(1 - sample.stage.chances[:3]))
+    enough = Part.of(0, sample, 0.5, EVERY, np.ones(40), few=3)
+    assert enough.expansion.sum() == pytest.approx(37) and enough.rest.sum() == 37
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_ratio_takes_the_mean_off_and_costs_a_degree_of_freedom(n):
+    sample = stage_of(list(range(n)), sizes=np.linspace(1, 2, 40))
+    part, residuals, p = (
+        Part.of(0, sample, 0.8, EVERY, np.ones(40)),
+        np.array([0.5, -0.2, 0.3])[:n],
+        sample.stage.chances[:n],
+    )
+    mean = (part.expansion * residuals).sum() / part.expansion.sum()
+    factor = n / (n - 1) if n > 1 else 1.0
+    squares = (0.8 * part.expansion * (residuals - mean)) ** 2 / (1 - p) * factor
+    np.testing.assert_allclose(part.squares(residuals), squares, atol=1e-15)
+    np.testing.assert_allclose(part.centred(residuals) ** 2, squares, atol=1e-15)
+
+
+def grown() -> Difference:
+    """Points 30 to 39 came after the only stage with a label; one of them was told."""
+    sample = stage_of(range(12), within=np.arange(40) < 30)
+    known = np.where(np.arange(40) < 12, TRUTH, -1)
+    known[35] = TRUTH[35]
+    return Difference([sample], POOL, known, EVERY, np.zeros(0, np.int64), [slice(0, 30), slice(30, 40)])
+
+
+def test_points_that_no_stage_is_about_are_as_believed_and_may_be_anything():
+    found = grown()
+    seen, unseen = found.parts
+    assert len(seen.rows) == 12 >= FEW and seen.ratio and not seen.rest[30:].any()
+    assert unseen.labelled.tolist() == [35] and len(unseen.rows) == 0 and unseen.share == 1.0
+    np.testing.assert_array_equal(np.flatnonzero(unseen.rest), [30, 31, 32, 33, 34, 36, 37, 38, 39])
+    np.testing.assert_array_equal(found.unreached, unseen.rest)
+    accuracy = linearised(found, metric_set(["accuracy"], POOL)[0], 3.7)
+    assert accuracy.unreached == 9
+    assert accuracy.too_high == pytest.approx(AGREE[unseen.rest].sum() / 40)
+    assert accuracy.too_low == pytest.approx((1 - AGREE[unseen.rest]).sum() / 40)
+
+
+def test_a_belief_alone_is_about_its_members():
+    members = np.arange(40) % 2 == 0
+    everywhere, inside = Believed(BELIEF).of_class(1), Believed(BELIEF, members).of_class(1)
+    np.testing.assert_allclose(everywhere, BELIEF.of_class(1))
+    np.testing.assert_allclose(inside, np.where(members, everywhere, 0.0))
+
+
+def test_a_difference_has_drawn_as_many_labels_as_its_smaller_side():
+    sample = stage_of([0, 2, 4, 6, 8, 1, 3])
+    known = np.full(40, -1)
+    known[sample.rows] = TRUTH[sample.rows]
+
+    def among(members):
+        return Difference([sample], POOL, known, EVERY if members is None else members, np.zeros(0, np.int64))
+
+    (change,) = metric_set(["accuracy@half=odd - accuracy@half=even"], POOL)
+    assert linearised_sum(change, among, 3.7).drawn == 2

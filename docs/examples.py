@@ -25,6 +25,10 @@ pool = altmas.Pool(
 table = pyarrow.table({"case": ["a", "b", "c"], "vendor": ["cat", "dog", "cat"], "size": [1.0, 2.5, 0.3]})
 small = altmas.Pool.from_table(table, prediction="vendor", id="case", features=["size"])
 
+# %% Pool.sample_from, Pool.rows_meant, Pool.predicted_counts
+part = altmas.Pool.sample_from(pool, 200, seed=1)  # numbers are about all 600 rows
+assert len(part) == 200 and part.rows_meant == 600 and part.predicted_counts.sum() == 600
+
 # %% Reduction
 wide = pyarrow.table({"case": list("abcd"), "vendor": list("xyxx"), "x": [1.0, 2, 3, 4], "y": [2.0, 4, 6, 8.5]})
 reduction = altmas.Reduction.fit(wide, features=["x", "y"], keep=["case", "vendor"], dimensions=1)

@@ -109,9 +109,11 @@ def test_draws_that_are_about_both_are_averaged():
 
 def test_the_errors_of_all_comparisons_of_a_wave_add_up_to_its_own():
     for wave in (3, 4, 9):
-        total = sum(error_against(0.05, wave, other) for other in range(1, wave))
-        assert total <= error_of_wave(0.05, wave) * (1 + 1e-12)
-    assert error_against(0.05, 2, 1) == error_of_wave(0.05, 2) / 2 == error_against(0.05, 1, 2)
+        pairs = [(wave, other) for other in range(1, wave)]
+        both_ways = [*pairs, *((other, wave) for wave, other in pairs)]
+        assert sum(error_against(0.05, *pair) for pair in both_ways) <= error_of_wave(0.05, wave) * (1 + 1e-12)
+    there, back = error_against(0.05, 2, 1), error_against(0.05, 1, 2)
+    assert there + back == pytest.approx(error_of_wave(0.05, 2) / 2) and there == pytest.approx(9 * back)
 
 
 def test_a_session_without_a_budget_of_waves_is_monitored_too():

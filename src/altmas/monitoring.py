@@ -5,7 +5,8 @@ at level 1 - a_k that holds at every look (guarantee.py), with
     a_k = a * F / ((k + F - 1) (k + F)),    F = 12:    the sum over all waves is a                              (V8)
 so with probability 1 - a every wave's level lies in its sequence at all times, however many waves come. A drop against
 another wave is shown by the capitals of both waves' games together (G12), with error
-    a_k / 2 against the wave before,  a_k / 4 against the first,  a_k / (4 (k - 3)) against each other          (V10)
+    a_k / 2 against the wave before,  a_k / 4 against the first,  a_k / (4 (k - 3)) against each other,         (V10)
+    nine tenths of each for whether wave k is worse, the rest for whether the earlier wave is
 so with probability 1 - a no drop is ever shown that is none, over all waves, comparisons and looks together.
 Where a metric has no such game, sequences are intervals for many labels, and a drop is shown where they do not overlap.
 """
@@ -39,6 +40,8 @@ Answer = Literal["drop", "no drop", "cannot tell"]
 
 FLAT = 12
 """Waves over which the error is spread nearly evenly before it falls off."""
+BACKWARD = 0.1
+"""Share of a pair's error for the question whether the earlier wave is worse than the later one."""
 
 
 def error_of_wave(error: float, number: int) -> float:
@@ -47,9 +50,13 @@ def error_of_wave(error: float, number: int) -> float:
 
 
 def error_against(error: float, number: int, other: int) -> float:
-    """The share of a_k that the comparison of wave k with another has (V10); a wave may be compared with later ones."""
+    """The share of a_k that the comparison of wave k with another has (V10).
+
+    A wave may be compared with a later one: that is another question about the same pair, with an error of its own.
+    """
     last, first = max(number, other), min(number, other)
-    return error_of_wave(error, last) / (2 if first == last - 1 else 4 if first == 1 else 4 * (last - 3))
+    pair = error_of_wave(error, last) / (2 if first == last - 1 else 4 if first == 1 else 4 * (last - 3))
+    return pair * (1 - BACKWARD if other < number else BACKWARD)
 
 
 @dataclass(frozen=True)

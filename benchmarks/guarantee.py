@@ -187,7 +187,7 @@ def chunk(world: World, seeds: Sequence[int], intervals: int) -> list[dict[str, 
     for kind, metric in world.metrics.items():
         at = np.array([true_value(world, kind)])
         games = [terms(metric.ratio, stages[kind], at) for stages in sessions]
-        together = Terms(*(np.concatenate(parts, axis=-1) for parts in zip(*games, strict=True)))
+        together = Terms(*(np.concatenate(parts, axis=-1) for parts in zip(*(one[:4] for one in games), strict=True)))
         capital = log_capital(together, ERROR, *horizons(ENDS[-1], len(world.named))).max(0)  # (2, sessions)
         for row, pair, stages in zip(rows, np.exp(capital).T, sessions, strict=True):
             row[kind] = pair.round(4).tolist()

@@ -51,6 +51,10 @@ rival: altmas.Model = pool.new_model("rival", rng.choice(["cat", "dog"], 600))
 two = pool.with_models(*pool.models, rival)
 assert [model.name for model in two.models] == [name, "rival"]
 
+# %% Pool.named_values
+graded = altmas.Pool(None, ["bad", "good", "ok"], values={"bad": 0, "ok": 1, "good": 2})
+assert graded.named_values == {"bad": 0, "ok": 1, "good": 2}  # `mean` can be asked for
+
 # %% Pool.notices, Pool.fingerprint
 alike = altmas.Pool(None, ["Cat", "cat", "dog"])
 print(*alike.notices)

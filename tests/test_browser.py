@@ -309,7 +309,7 @@ def test_html_and_scripts_in_texts_and_names_are_shown_as_text(browser: Browser)
         assert browser.item == NASTY + NASTY + "plainx"
         assert browser.js("return document.querySelectorAll('#choices span')[0].textContent") == NASTY
         browser.press("c")
-        assert NASTY in browser.text("dialog-body")
+        browser.until(lambda: NASTY in browser.text("dialog-body"))
         assert (
             browser.js("return document.querySelectorAll('main img, main b, main i, dialog img, header b').length") == 0
         )
@@ -415,7 +415,7 @@ def test_everything_has_a_name_a_visible_focus_and_is_announced(browser: Browser
         browser.label("2")
         assert browser.text("say").startswith("dog.")
         browser.press("?")
-        assert "unsure: an expert will see it" in browser.text("dialog-body")
+        browser.until(lambda: "unsure: an expert will see it" in browser.text("dialog-body"))
         browser.press(Keys.ESCAPE)
         assert not browser.js("return document.getElementById('dialog').open")
 

@@ -65,13 +65,15 @@ def test_the_blocks_of_a_page_run_as_written(page, tutorial):
 
 
 def test_every_method_stands_in_the_table_with_what_it_needs():
-    rows = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \| (yes|no) \| (yes|no) \|", (DOCS / "choosing.md").read_text(), re.M)
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| ([^|]+) \| (yes|no|a belief) \| (yes|no) \|", (DOCS / "choosing.md").read_text(), re.M
+    )
     stated = {name: (needs, interval, biased) for name, needs, interval, biased in rows}
     for name, make in METHODS.items():
         traits = make().traits
         wanted = ", ".join([*traits.requires, *([f"`altmas[{traits.extra}]`"] if traits.extra else [])]) or "–"
-        answers = ["yes" if yes else "no" for yes in (traits.interval != "none", traits.biased)]
-        assert stated.pop(name) == (wanted, *answers)
+        interval = {"none": "no", "credible": "a belief"}.get(traits.interval, "yes")
+        assert stated.pop(name) == (wanted, interval, "yes" if traits.biased else "no")
     assert not stated
 
 

@@ -13,6 +13,8 @@ FOLDER = Path(__file__).parent / "data" / "sessions-0.1"
 FILES = sorted(path.stem for path in FOLDER.glob("*.altmas"))
 SAME_ESTIMATES = ("tradition", "altmas", "callables")
 """Files whose method estimates as it did then; `assured` may learn to do better from the same labels."""
+RETRAINED = {"altmas": 0.01}
+"""Files whose estimates come from networks, which are trained in fewer steps now: how far they may be apart."""
 WIDER = ("tradition",)
 """Files of a random sample: its intervals reach farther than Wilson's where errors are rare (B4)."""
 
@@ -56,7 +58,8 @@ def test_an_earlier_file_gives_the_same_estimates(name, tmp_path):
                 continue  # the bounds of scikit-learn's functions are known now: their intervals stay inside
             apart = one[key] - earlier[key]
             allowed = sorted((0.0, wider if name in WIDER else 0.0))
-            assert allowed[0] - 1e-6 <= apart <= allowed[1] + 1e-6, (one["metric"], key)
+            within = RETRAINED.get(name, 1e-6)
+            assert allowed[0] - within <= apart <= allowed[1] + within, (one["metric"], key)
 
 
 def test_an_earlier_session_goes_on(tmp_path):

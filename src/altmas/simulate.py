@@ -166,12 +166,14 @@ def _refuse_sample(pool: Pool, sample: int | None, about: About) -> None:
     if pool.sampled_from is not None:
         raise PlanError(
             f"this pool is a random sample of {pool.sampled_from:,} rows, and the truth of its points does not tell "
-            "the value on all rows; simulate on the whole table (sample=0 in from_table), with sample=... for each run"
+            "the value on all rows; read the whole table (a sample of 0), and let each run take a sample of it"
         )
     if sample is not None:
         refuse_sample(sample, len(pool), weighted=pool.weights is not None)
         if about == "future":
-            raise PlanError("sample=... with about='future': every run is a sample already; leave one of the two out")
+            raise PlanError(
+                "a sample for each run and about='future': every run is a sample already; leave one of the two out"
+            )
 
 
 def truth_codes(pool: Pool, truth: ArrayLike) -> NDArray[np.int64]:

@@ -106,7 +106,7 @@ def _from_table(pool: Pool, table: Any, columns: Roles) -> Pool:
         if "is not one of the classes" not in str(cause):
             raise
         raise PoolError(
-            f"{cause}; a further class is added with classes=[...] (--class); nothing was recorded"
+            f"{cause}; name a further class as one of the classes to be added (--class); nothing was recorded"
         ) from cause
     if isinstance(named, Mapping):
         made = made.with_models(*(_called(made, column, name) for name, column in named.items()))

@@ -87,7 +87,7 @@ class Stratified(Method):
         if len(rows := labelled_draws(history)) >= LEAST:
             wrong = history.known[rows] != task.pool.predictions[rows]
             spreads = expected_spreads(confidence_of(task.pool), strata, rows, wrong)
-        mean = float((sizes * spreads).sum() / sizes.sum())
+        mean = float((sizes * spreads).sum() / max(sizes.sum(), 1))
         return allocation(total, sizes, "neyman", (1 - self.pilot) * spreads + self.pilot * mean)
 
     def estimate(self, task: Task, history: History) -> Estimates:

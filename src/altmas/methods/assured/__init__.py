@@ -23,7 +23,7 @@ from altmas.intervals import (
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.contest import Contest, disagreement, importance
-from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
+from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes, uniform_share
 from altmas.methods.assured.diagnostics import diagnose
 from altmas.methods.assured.estimator import Believed, Difference
 from altmas.methods.assured.extra_models import FURTHER
@@ -57,7 +57,7 @@ class Assured(Method):
 
     pilot            labels of the first stage, before the design may follow the belief
     growth           a new stage begins once there are this many times the labels that the last one began with
-    defensive_share  share of uniform draws after the pilot; None to let the accuracy so far say what has to be priced
+    defensive_share  share of uniform draws after the pilot; None to let the labels so far say what has to be priced
     simultaneous     intervals that hold for all metrics together, not for each alone
     also             further answers that the built-in belief tries: "network" (the paper's, slow) and "trees"
     belief           a function (task, labelled, codes, weights, folds) -> Belief in place of the built-in one
@@ -204,11 +204,9 @@ class Assured(Method):
             plain = of_truth or all(metric.right_or_wrong for metric in task.metrics)
             least = 0 if plain else RECIPE.pilot_class_labels
             return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, self._doubt(task, of_truth), least), 1.0
-        among = _Estimators(samples, task, history)
-        estimator = among(None)
-        believed, seen, rows = self._importance(task, among)
-        folds = folds_of(history.domains, task.seed)
-        sizes = tempered_sizes(believed, seen, rows, folds, self._defensive_share(task, estimator))[0]
+        believed, seen, rows, wanted = self._importance(task, _Estimators(samples, task, history))
+        uniform = wanted if self.defensive_share is None else self.defensive_share
+        sizes = tempered_sizes(believed, seen, rows, folds_of(history.domains, task.seed), uniform)[0]
         open_, scale = history.known < 0, 1.0
         if of_truth:  # judges explain the labels of the pilot as well: later stages gain by their draws alone
             scale = float((believed if pool.weights is None else believed * pool.weights)[open_].sum())
@@ -246,48 +244,38 @@ class Assured(Method):
         quick = [replace(sample, belief=sample.belief.written_out) for sample in samples]
         return Contest(_Estimators(quick, task, history), metrics, self._factor(task, history), task.fraction)
 
-    def _defensive_share(self, task: Task, estimator: Difference) -> float:
-        """The share of uniform draws: enough that errors nobody saw do not decide the width, where errors are rare.
+    def _importance(self, task: Task, among: "_Estimators") -> tuple[Array, Array, Array, float]:
+        """(u^2 (N,), the same as shown (n,), by these rows, the share of draws that should be uniform).
 
-        With n uniform labels and error rate e, unseen errors reach log(1/a) / n and the standard error is
-        sqrt(e (1 - e) / n); a uniform share tau makes the former 1 / tau times as long.
-        """
-        if self.defensive_share is not None:
-            return self.defensive_share
-        plain = [metric.about.right_or_wrong for metric in task.metrics]
-        right = float(np.trace(estimator.base) / max(estimator.base.sum(), 1e-300))
-        planned, z = self.growth * estimator.labels, normal_quantile(task.confidence)
-        ratio = missed_tail(z) / (z * math.sqrt(max(planned * right * (1 - right), 1e-12)))
-        wanted = min(max(ratio, RECIPE.least_defensive), RECIPE.most_defensive)
-        kinds = Counter(metric.kind for metric in task.metrics)
-        share = sum(plain) / len(plain) if all(plain) else 1 / len(kinds) if any(plain) else 0.0
-        return share * wanted + (1 - share) * RECIPE.least_defensive
-
-    def _importance(self, task: Task, among: "_Estimators") -> tuple[Array, Array, Array]:
-        """u_i^2 = sum_k w_k Var_f(D_ki(y)) / (random-sampling variance of k), (N,); the same as shown at rows (n,), by
-        one unit of weight.
+            u_i^2 = sum_k w_k Var_f(D_ki(y)) / (random-sampling variance of k), by one unit of weight
 
         w_k is in proportion to 1 over the number of metrics of its kind, so that 20 class metrics do not drown
-        accuracy; with targets to the square of how many times too wide the interval still is. Weights add up to 1.
+        accuracy; with targets to the square of how many times too wide the interval still is. Weights add up to 1, and
+        the share of uniform draws is the mean by these weights of what each metric wants.
         """
         estimator = among(None)
         urgencies = np.array(self._urgency(task, among))
         wanted = zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True)
         believed, rows = np.zeros(len(task.pool)), np.concatenate([part.rows for part in estimator.parts])
-        shown = np.zeros(len(rows))
+        shown, planned, z = np.zeros(len(rows)), self.growth * estimator.labels, normal_quantile(task.confidence)
+        uniform, weighed = 0.0, 0.0
         for metric, urgency in ((one, share / len(all_)) for all_, share in _components(wanted) for one in all_):
             members = metric.members(task.pool)
             influence, spread = _believed_influence(metric, estimator.belief, task.pool)
             if spread <= 0 or urgency <= 0:
                 continue
-            variance = influence.moments(estimator.belief)[1]
+            mean, variance = influence.moments(estimator.belief)
+            lowest, highest = influence.range()
+            gain = np.maximum(mean - lowest, highest - mean)
             residuals = [residuals_of(influence, part, estimator.known) for part in estimator.parts]
             residual = np.concatenate(residuals)
             if members is not None:
-                variance, residual = variance * members, residual * members[rows]
+                variance, residual, gain = variance * members, residual * members[rows], gain * members
+            uniform += urgency * uniform_share(gain, spread, planned, z)
+            weighed += urgency
             believed += urgency / spread * variance
             shown += urgency / spread * residual**2
-        return (*_by_unit(believed, shown, rows, task.pool.weights), rows)
+        return (*_by_unit(believed, shown, rows, task.pool.weights), rows, uniform / max(weighed, 1e-300))
 
     def _urgency(self, task: Task, among: "_Estimators") -> list[float]:
         families = Counter(metric.family for metric in task.metrics)

@@ -211,13 +211,14 @@ def _groups(
     def group(points: Mask) -> Group:
         shown, left = squares[points[rows]], among.unlabelled & points & ~among.unreached
         total = float(shown.sum())
+        hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
         return Group(
             shown=total,
             worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
             believed=float(believed[points].sum()),
             third=float(skewed[points].sum()),
-            unseen_low=largest_unseen((mean - lowest)[left], among.exposure[left], tail),
-            unseen_high=largest_unseen((highest - mean)[left], among.exposure[left], tail),
+            unseen_low=largest_unseen((mean - lowest)[left], hazard[left], tail, draws),
+            unseen_high=largest_unseen((highest - mean)[left], hazard[left], tail, draws),
         )
 
     return [group(points) for points in members]

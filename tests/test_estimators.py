@@ -422,7 +422,7 @@ def test_everything_labelled_has_no_variance_and_counts_every_point():
 
 @SABOTAGE
 def test_a_sabotaged_belief_costs_width_and_nothing_else_in_a_few_runs(sabotage):
-    check_sabotage(sabotage, 30)
+    check_sabotage(sabotage, 12)
 
 
 @pytest.mark.slow

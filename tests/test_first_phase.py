@@ -295,6 +295,7 @@ def test_how_far_a_sample_can_lie_from_its_table():
     assert ratio.behind(np.array([q]), error) == (0.0, error)
 
 
+@pytest.mark.slow
 def test_a_proof_about_all_rows_holds_and_says_what_the_sample_leaves_open():
     pool, truth = world(n=4000, features=False)
     metrics = metric_set(["accuracy", "precision[1]", "recall[1]", "accuracy@half=odd"], pool)

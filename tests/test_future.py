@@ -177,6 +177,7 @@ def test_without_groups_it_is_that_of_a_random_sample(world):
     assert math.isinf(found.groups)
 
 
+@pytest.mark.slow
 def test_on_average_the_variance_of_some_labels_is_that_of_all_of_them():
     """Errors that come in groups are seen before all of a group is labelled: mean over 60 runs within 25 %."""
     pool, truth = sampled_pool(np.random.default_rng(8), 400, 20, 0.5)

@@ -324,6 +324,7 @@ def test_a_session_created_from_an_extended_pool_keeps_all_of_it(tmp_path):
     assert len(altmas.Session.open(tmp_path / "new.altmas").pool) == 110
 
 
+@pytest.mark.slow
 def test_estimates_are_right_on_average_and_intervals_hold():
     rows = np.array([extended_run(seed, "tradition", (50, 50)) for seed in range(40)])
     _check(rows, least=0.85)

@@ -67,6 +67,7 @@ def test_alarms_are_seldom_false_where_both_are_alike(better, pairs):
     assert false / pairs <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / pairs)
 
 
+@pytest.mark.slow
 def test_a_difference_is_shown_with_fewer_labels_than_by_intervals_that_do_not_overlap():
     error, together, apart = error_against(0.05, 2, 1), [], []
     for seed in range(2):

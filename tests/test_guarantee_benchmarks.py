@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from altmas.guarantee import OPEN
+from altmas.ratios import OPEN
 from benchmarks import guarantee, guarantee_page, search_recall
 from benchmarks.data import NamedPool
 from benchmarks.guarantee import METRICS, World, chunk, normal_interval, run, true_value, width_on

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.guarantee import OPEN, Stage, horizons, interval, log_capital, table_ratio, terms
+from altmas.guarantee import Stage, horizons, interval, log_capital, terms
 from altmas.guarantee_pair import AIM, Game, _Pair, shown_apart
 from altmas.monitoring import error_against, error_of_wave
+from altmas.ratios import OPEN, table_ratio
 from growing_world import label, truth_and_pool
 
 

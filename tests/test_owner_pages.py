@@ -211,8 +211,10 @@ OVERLAPS = """
     const parts = ["item", "votes", "voted", "search", "choices", "note", "unsettled", "previous", "undo"];
     const boxes = parts.map((id) => [id, document.getElementById(id)]).filter(([, one]) => one.checkVisibility());
     const placed = boxes.map(([id, one]) => [id, one.getBoundingClientRect()]);
-    const apart = (a, b) => a.right <= b.left + 2 || b.right <= a.left + 2 || a.bottom <= b.top + 2 || b.bottom <= a.top + 2;
-    return placed.flatMap(([one, a], at) => placed.slice(at + 1).filter(([, b]) => !apart(a, b)).map(([other]) => [one, other]));"""
+    const before = (a, b) => a.right <= b.left + 2 || a.bottom <= b.top + 2;
+    const crossed = ([, a], [, b]) => !before(a, b) && !before(b, a);
+    const pairs = placed.flatMap((one, at) => placed.slice(at + 1).map((other) => [one, other]));
+    return pairs.filter(([one, other]) => crossed(one, other)).map(([[one], [other]]) => [one, other]);"""
 
 
 @pytest.mark.parametrize("classes", [2, 77, 999])

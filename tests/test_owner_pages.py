@@ -207,6 +207,16 @@ def test_voted_classes_come_first_and_names_can_be_hidden(browser: Browser) -> N
         assert "class_63_of_many" in [session.pool.classes[code] for code in session.history.labels.values()]
 
 
+OVERLAPS = """
+    const parts = ["item", "votes", "voted", "search", "choices", "note", "unsettled", "previous", "undo"];
+    const boxes = parts.map((id) => [id, document.getElementById(id)]).filter(([, one]) => one.checkVisibility());
+    const placed = boxes.map(([id, one]) => [id, one.getBoundingClientRect()]);
+    const before = (a, b) => a.right <= b.left + 2 || a.bottom <= b.top + 2;
+    const crossed = ([, a], [, b]) => !before(a, b) && !before(b, a);
+    const pairs = placed.flatMap((one, at) => placed.slice(at + 1).map((other) => [one, other]));
+    return pairs.filter(([one, other]) => crossed(one, other)).map(([[one], [other]]) => [one, other]);"""
+
+
 @pytest.mark.parametrize("classes", [2, 77, 999])
 def test_the_adjudication_page_has_no_faults(browser: Browser, classes: int) -> None:
     with adjudication(browser, disputed(classes)):
@@ -214,4 +224,5 @@ def test_the_adjudication_page_has_no_faults(browser: Browser, classes: int) -> 
         for width in (390, 820, 1440):
             browser.size(width, 900)
             assert browser.js("return document.documentElement.scrollWidth") <= width, width
+            assert browser.js(OVERLAPS) == [], width
     browser.size(1280, 800)

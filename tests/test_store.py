@@ -552,3 +552,18 @@ def test_a_commit_that_fails_says_what_is_in_the_file(told, monkeypatch):
         monkeypatch.undo()
         log.close()
         assert len(LabelStore.open(told).events()) == before + done
+
+
+def test_closing_waits_for_a_thread_that_reads(path):
+    """SQLite crashes the process when a connection is closed under a query of another thread."""
+    create(path).close()
+    store = LabelStore.open(path)
+    closing = threading.Thread(target=store.close)
+    with store.lock:
+        closing.start()
+        closing.join(0.2)
+        assert closing.is_alive() and store.events()
+    closing.join(10)
+    assert not closing.is_alive()
+    with pytest.raises(StoreFailure):
+        store.events()

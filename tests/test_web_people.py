@@ -14,8 +14,8 @@ import altmas
 from altmas.errors import AltmasError, FileError, PlanError
 from altmas.web import serving
 from altmas.web.access import Access
-from altmas.web.app import STATIC
 from altmas.web.people import people_of
+from altmas.web.static_files import STATIC
 from session_world import create
 from web_world import OWNER, Page, paged, served
 

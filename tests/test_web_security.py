@@ -13,7 +13,7 @@ from altmas.errors import PlanError
 from altmas.items.images import NoImage, image_bytes, png
 from altmas.web import access, serving
 from altmas.web.access import POLICY, Access
-from altmas.web.app import STATIC
+from altmas.web.static_files import STATIC
 from session_world import create, pool
 from web_world import BASE, OWNER, Page, paged, served
 

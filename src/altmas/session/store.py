@@ -89,7 +89,7 @@ class LabelStore:
         self._schema = self._pragma("schema_version")
         self._last = (0, "")  # seq and hash of the newest committed event that was read or written
         self._tip = self._last  # the same, with what the transaction under way has appended
-        self.close = weakref.finalize(self, found.close)
+        self.close = weakref.finalize(self, _close, self.lock, found)
 
     @classmethod
     def create(cls, path: Path | None, parts: Iterable[tuple[str, int, bytes]], first: Entry) -> "LabelStore":
@@ -362,6 +362,12 @@ def _event(row: tuple[Any, ...], path: Path | None) -> Event:
     if not sound:
         raise NotASession(f"{path} is damaged: event {seq} is none that altmas writes; nothing was read")
     return Event(kind, annotator, point, label, seconds, refers, content, data, seq, at, digest)
+
+
+def _close(lock: threading.RLock, found: Opened) -> None:
+    """Close the file when nobody reads or writes it: SQLite crashes if a query is under way in another thread."""
+    with lock:
+        found.close()
 
 
 def _inode(path: Path | None) -> tuple[int, int] | None:

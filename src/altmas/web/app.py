@@ -4,7 +4,6 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
@@ -13,7 +12,6 @@ from pydantic import AfterValidator, BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.staticfiles import StaticFiles
 
 from altmas.errors import AltmasError, StoreFailure, UnknownPoint, VoteConflict
 from altmas.items.images import NoImage
@@ -26,9 +24,7 @@ from altmas.web.overview import Watch
 from altmas.web.owner_api import owner_routes
 from altmas.web.people import label_name
 from altmas.web.prefetch import Supply
-
-STATIC = Path(__file__).parent / "static"
-
+from altmas.web.static_files import sent, static_files
 
 Annotator = Annotated[str, AfterValidator(label_name)]
 Handle = Annotated[str, Field(pattern=r"^[0-9a-f]{20}$")]
@@ -173,12 +169,12 @@ def create_app(
 def _pages(app: FastAPI, root: str) -> None:
     for path, file in {"/": "label.html", "/overview": "overview.html", "/adjudicate": "adjudicate.html"}.items():
         app.add_api_route(path, _page(file, root), methods=["GET", "HEAD"])
-    app.mount("/static", GZipMiddleware(StaticFiles(directory=STATIC), minimum_size=500), name="static")
+    app.mount("/static", GZipMiddleware(static_files(), minimum_size=500), name="static")
 
 
 def _page(file: str, root: str) -> Callable[[], HTMLResponse]:
     """A page whose addresses begin with `root`; scripts learn it from their own address."""
-    text = re.sub(r'(href|src)="/', rf'\1="{root}/', (STATIC / file).read_text(encoding="utf-8"))
+    text = re.sub(r'(href|src)="/', rf'\1="{root}/', sent(file))
     return lambda: HTMLResponse(text)
 
 

@@ -46,6 +46,8 @@ class Watch:
         self.session = session
         self.path: dict[int, dict[str, Any]] = {}  # labels -> metric -> [value, low, high]
         self.latest: Estimates | None = None
+        self.estimated_at: int | None = None
+        """How many labels the latest estimates are of; what is decided from them comes later (labels)."""
         self.decision: dict[str, Any] | None = None
         self.goals: tuple[Goal, ...] = ()
         self.forecast: Forecast | None = None
@@ -90,7 +92,7 @@ class Watch:
         labels = len(self.session.history.labels)
         if labels != self.labels or self.latest is None:
             begun = time.monotonic()
-            self.latest = self.session.estimate()
+            self.latest, self.estimated_at = self.session.estimate(), labels
             self._seconds = time.monotonic() - begun
             self.path[labels] = _points(self.latest.to_dict()["estimates"])
             decision = self.session.should_stop()
@@ -142,7 +144,7 @@ def overview(desk: Desk, watch: Watch, metric: str | None = None) -> dict[str, A
         "confidence": plan.confidence,
         "double_share": plan.double_share,
         "estimates": estimates,
-        "estimated_at": watch.labels if watch.latest is not None else None,
+        "estimated_at": watch.estimated_at,
         "path": [{"labels": labels, "metrics": watch.path[labels]} for labels in sorted(watch.path)],
         "decision": watch.decision,
         "advice": advice(session, watch.latest, watch.goals, watch.forecast, watch.decision),

@@ -1,7 +1,7 @@
 // The classes: buttons with keys. More than a dozen can be searched: search.js.
 
 import { part } from "./api.js";
-import { byId, el } from "./dom.js";
+import { byId, el, sheet } from "./dom.js";
 
 const FEW = 6; // more than these stand side by side
 const SEARCHED = 12; // and more than these can be searched
@@ -25,6 +25,7 @@ export class Choices {
     this.byKey = new Map(classes.map((one, code) => [one.key, code]).filter(([key]) => key));
     this.box.classList.toggle("many", classes.length > FEW);
     this.box.classList.toggle("grades", this.grades);
+    if (this.grades) sheet("grades", import.meta.url);
     this.draw();
   }
 

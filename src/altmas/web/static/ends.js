@@ -1,9 +1,14 @@
 // Why there is no item to label, and what can be done: fetched when it is first so.
 
+import { call } from "./api.js";
 import { el } from "./dom.js";
+import { draw, page, refresh, request } from "./label.js";
+import { forget } from "./viewer.js";
 
-/** [title, text, ...buttons]; which: "others", "stopped", "paused", "asks" or "done"; choose(stop) records what is chosen. */
-export function ending(which, page, choose) {
+const SURE_MS = 600; // what is pressed sooner after a question came up was not meant for it
+
+/** [title, text, ...buttons]; which: "others", "stopped", "paused", "asks" or "done" */
+export function ending(which) {
   const { goal = null, labels = 0, budget = 0 } = page.header || {};
   const goals = goal ? goal.goals.join("; ") : "";
   const button = (text, id, pressed, kind = "") => el("button", { id, type: "button", class: kind, onclick: pressed }, text);
@@ -24,4 +29,20 @@ function done(goal, goals, labels, budget) {
   if (goal.labels !== labels) return ["All done", `${spent}. Whether the goal is reached is being computed.`];
   if (goal.reached) return ["Goal reached", `${goals}. ${spent}. Thank you.`];
   return ["The goal is not reached", `${spent}, but the goal is not reached (${goals}). The owner of the session can raise the budget.`];
+}
+
+/** Record whether somebody stops here or goes on. */
+async function choose(stop) {
+  if (performance.now() - page.asksSince < SURE_MS) return;
+  await page.outbox.drained();
+  const answer = await request(() => call("/api/choose", { annotator: page.name, stop }));
+  if (!answer) return;
+  page.asks = false;
+  page.header = answer.header;
+  if (stop) {
+    page.hand.splice(0).forEach(forget);
+    page.nothing = "stopped";
+  }
+  draw();
+  await refresh();
 }

@@ -12,8 +12,6 @@ const POLL_MS = 5000; // looks for news and keeps the items while somebody is at
 const WAIT_MS = 400; // while there is no item
 const GUARD_MS = 150; // a second label within this time is a key that was hit twice
 const STRIP = 8; // own votes that are listed
-const SURE_MS = 600; // what is pressed sooner after a question came up was not meant for it
-const REASONS = ["unreadable", "no class fits", "damaged or empty", "several classes"];
 
 export const page = {
   setup: null,
@@ -27,6 +25,7 @@ export const page = {
   choices: null,
   busy: true,
   paused: false,
+  fetching: false, // whether a script is being fetched that somebody waits for
   away: "",
   stale: false,
   watch: new Stopwatch(),
@@ -70,7 +69,7 @@ async function begin() {
   }
 }
 
-async function introduce(name) {
+export async function introduce(name) {
   if (!name) {
     const input = el("input", { type: "text", maxlength: 100, autocomplete: "name", "aria-label": "Your name", value: page.name });
     const hint = "Your labels are kept under this name. Use the same one when you come back. Nobody checks names here: the log says that they are not authenticated.";
@@ -93,20 +92,6 @@ function drawPerson() {
   button.title = own ? "This name came with your own link" : "Change the name";
   button.setAttribute("aria-label", own ? `Labelling as ${page.name}` : `Labelling as ${page.name}; change the name`);
   byId("names").textContent = own ? "your own link" : "names are not authenticated";
-}
-
-async function changePerson() {
-  await page.outbox.drained();
-  const before = page.name;
-  await introduce("");
-  if (page.name === before) return;
-  page.hand.splice(0).forEach(forget);
-  leavePast();
-  echo("");
-  page.nothing = "wait";
-  draw();
-  await refresh();
-  history();
 }
 
 /** Where a page is open twice, the newer one goes on and the older one says so. */
@@ -224,9 +209,9 @@ function heard() {
 
 // ---------------------------------------------------------------- what the annotator says
 
-function vote(said) {
+export function vote(said) {
   const item = current();
-  if (!item || page.busy || page.paused || page.asks || dialogOpen()) return;
+  if (!item || page.busy || page.paused || page.fetching || page.asks || dialogOpen()) return;
   const now = performance.now();
   if (said.kind === "label" && item.missing && !item.anyway) return say("Not labelled: an image is missing. Skip it, or label it anyway.");
   if (now - page.saidAt < GUARD_MS) return say("Ignored: it came too soon after the last one.");
@@ -277,16 +262,25 @@ function refused(entry, error) {
   refresh();
 }
 
-/** What the functions of past.js do: they need the server. */
+/** A function of a script that is fetched when it is first wanted. */
+const later = (script, name) => async (...given) => {
+  page.fetching = true; // keys meant for what comes are not taken for labels
+  const fetched = await request(() => part(script));
+  page.fetching = false;
+  if (fetched) await fetched[name](...given);
+};
+/** One of past.js: it needs the server, and what was said before has to be there. */
 const past = (name) => async (...given) => {
   await page.outbox.drained();
-  const script = await request(() => part("past"));
-  if (script) await script[name](...given);
+  await later("past", name)(...given);
 };
 const undo = past("undo");
 const back = past("back");
 const revisit = past("revisit");
 const reveal = past("reveal");
+const changePerson = past("changePerson");
+const note = () => current() && later("forms", "note")(current());
+const skip = () => current() && !page.busy && later("forms", "skip")(current());
 
 function forward() {
   if (page.at < 0) return;
@@ -299,7 +293,7 @@ function forward() {
 export const own = (which) => call(`/api/mine?annotator=${encodeURIComponent(page.name)}&${which}`);
 
 /** The votes before this page was opened. */
-async function history() {
+export async function history() {
   const answer = await request(() => own(`limit=${STRIP}`));
   if (!answer) return;
   const known = new Set(page.strip.map((one) => one.handle));
@@ -330,36 +324,6 @@ export async function request(asked) {
   }
 }
 
-async function skip() {
-  if (!current() || page.busy) return;
-  const input = el("input", { type: "text", maxlength: 2000, "aria-label": "Reason", placeholder: "Reason" });
-  const pick = (reason) => el("button", { type: "button", onclick: () => submitted(reason) }, reason); // no submit button: Enter would press the first one
-  const submitted = (reason) => {
-    input.value = reason;
-    byId("dialog-form").requestSubmit();
-  };
-  const body = [el("div", { class: "reasons" }, ...REASONS.map(pick)), input];
-  const reason = await ask({ title: "Skip: why can it not be labelled?", body, ok: "Skip", focus: input, read: () => ({ text: input.value.trim() }) });
-  if (reason) vote({ kind: "skip", reason: reason.text || "no reason given" });
-}
-
-async function note() {
-  const item = current();
-  if (!item) return;
-  const before = item.note;
-  const text = el("textarea", { maxlength: 5000, "aria-label": "Note" }, before ? before.text : "");
-  text.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault(); // or it would press the button that gets the focus back
-    byId("dialog-form").requestSubmit();
-  });
-  const hint = `Ctrl+Enter saves${before ? "; an empty one takes the note back" : ""}. The owner of the session sees notes, and they stand in the report; other annotators do not see them.`;
-  const body = [text, el("p", { class: "hint" }, hint)];
-  const written = await ask({ title: before ? "Edit the note" : "A note on this item", body, ok: "Save", focus: text, read: () => ({ text: text.value.trim() }) });
-  if (!written || (!written.text && !before)) return;
-  page.outbox.push("/api/note", { annotator: page.name, item: item.handle, text: written.text, revises: before ? before.seq : null });
-}
-
 /** A note is on disk: it is shown, and says so. */
 function noted(handle, note) {
   for (const item of [...page.hand, ...page.past]) if (item.handle === handle) item.note = note;
@@ -376,30 +340,10 @@ function askToStop() {
   return page.asks;
 }
 
-async function choose(stop) {
-  if (performance.now() - page.asksSince < SURE_MS) return;
-  await page.outbox.drained();
-  const answer = await request(() => call("/api/choose", { annotator: page.name, stop }));
-  if (!answer) return;
-  page.asks = false;
-  page.header = answer.header;
-  if (stop) {
-    page.hand.splice(0).forEach(forget);
-    page.nothing = "stopped";
-  }
-  draw();
-  await refresh();
-}
-
 const showInstructions = () => page.setup.instructions && tell("Instructions", prose(page.setup.instructions));
 
-/** Open one of the lists of help.js. */
-async function help(list) {
-  const script = await request(() => part("help"));
-  if (script) script[list](page, keysUsed);
-}
-const showDefinitions = () => help("showDefinitions");
-const showKeys = () => help("showKeys");
+const showDefinitions = () => later("help", "showDefinitions")(page);
+const showKeys = () => later("help", "showKeys")(page, keysUsed);
 
 /** Whether keys without Ctrl do anything from now on. */
 function keysUsed(used) {
@@ -449,6 +393,7 @@ export async function draw() {
   if (item.missing) lacking(item, missing[0]);
   setBusy(false);
   page.watch.restart();
+  part("forms").catch(() => {}); // so that it is there when the server is not
 }
 
 /** An image that cannot be shown: the owner is told, and nobody labels the item by reflex. */
@@ -477,7 +422,7 @@ async function drawNothing() {
   let [title, text, ...buttons] = ["One moment", (page.header && page.header.supply.problem) || "The next items are being chosen."];
   if (which !== "wait") {
     try {
-      [title, text, ...buttons] = (await part("ends")).ending(which, page, choose);
+      [title, text, ...buttons] = (await part("ends")).ending(which);
     } catch {
       setTimeout(() => turn === drawn && draw(), 1000);
     }
@@ -569,7 +514,7 @@ const zoomed = (factor) => byId("item").picture && byId("item").picture.zoom(fac
 const MOVES = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
 
 function pressed(event) {
-  if (event.repeat || dialogOpen() || page.paused) return;
+  if (event.repeat || dialogOpen() || page.paused || page.fetching) return;
   const key = keyOf(event);
   if ((event.ctrlKey || event.metaKey) && key === "z" && !(typing(event.target) && event.target.value)) {
     event.preventDefault();

@@ -1,9 +1,10 @@
-// What the server has to answer at once: votes taken back or looked at again, the prediction revealed. Fetched when it is first wanted.
+// What the server has to answer at once: votes taken back or looked at again, the prediction revealed, another name. Fetched when it is first wanted.
 
 import { call } from "./api.js";
 import { ask, prose } from "./dialog.js";
 import { say } from "./dom.js";
-import { current, draw, drawBlind, drawHeader, drawStrip, echo, leavePast, own, page, refresh, request } from "./label.js";
+import { current, draw, drawBlind, drawHeader, drawStrip, echo, history, introduce, leavePast, own, page, refresh, request } from "./label.js";
+import { forget } from "./viewer.js";
 
 export async function undo() {
   const seq = page.header && page.header.last_seq;
@@ -62,4 +63,17 @@ export async function reveal() {
   item.revealed = answer.revealed;
   drawBlind();
   say(`The model predicts ${item.revealed}`);
+}
+
+export async function changePerson() {
+  const before = page.name;
+  await introduce("");
+  if (page.name === before) return;
+  page.hand.splice(0).forEach(forget);
+  leavePast();
+  echo("");
+  page.nothing = "wait";
+  draw();
+  await refresh();
+  history();
 }

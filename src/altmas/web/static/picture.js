@@ -1,6 +1,6 @@
 // An image that can be zoomed, moved and brightened; of a scan also the values that are shown (level and window).
 
-import { fetchImage } from "./api.js";
+import { part as script } from "./api.js";
 import { el, sheet } from "./dom.js";
 
 const LARGEST = 12;
@@ -25,7 +25,7 @@ export class Picture {
       const { url, window } = await part.source;
       this.image.src = url;
       await this.image.decode();
-      if (window) this.windowed(part, window);
+      if (window) (await script("scan")).windowed(this, part, window);
       this.fit();
       this.sizes = new ResizeObserver(() => this.fit());
       this.sizes.observe(this.stage);
@@ -36,36 +36,6 @@ export class Picture {
       this.stage.append(el("p", { class: "problem" }, `The image cannot be shown: ${why}.`.replace(/\.\.$/, ".")));
       return why;
     }
-  }
-
-  /** Sliders for the values that are shown of a scan: the server maps them to grey. */
-  windowed(part, { center, width, low, high }) {
-    const made = {};
-    const range = (name, least, most, value) => {
-      const input = el("input", { type: "range", min: least, max: most, step: (most - least) / 200 || 1, "aria-label": name, oninput: () => this.rewindow(part, made) });
-      input.value = value;
-      made[name] = input;
-      return el("label", {}, name[0].toUpperCase() + name.slice(1), input);
-    };
-    const span = high - low || 1;
-    const labels = [range("level", Math.min(low, center), Math.max(high, center), center), range("window", span / 200, Math.max(2 * span, width), width)];
-    this.box.querySelector(".picture-tools .quiet").before(...labels);
-    const reset = this.reset;
-    this.reset = () => {
-      [made.level.value, made.window.value] = [center, width];
-      this.rewindow(part, made);
-      reset();
-    };
-  }
-
-  rewindow(part, { level, window }) {
-    clearTimeout(this.soon);
-    this.soon = setTimeout(async () => {
-      const { url } = await fetchImage(`${part.path}?center=${level.value}&width=${window.value}`).catch(() => ({}));
-      if (!url) return;
-      URL.revokeObjectURL(this.image.src);
-      this.image.src = url;
-    }, 80);
   }
 
   tools(name) {

@@ -1,0 +1,59 @@
+"""The files of the page, read once and sent without indentation, comments and the blanks of stylesheets.
+
+The sources keep one rule for this: no comment in a script that lasts longer than its line, and no text that goes over
+lines (tests/test_static_files.py).
+"""
+
+import re
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+
+STATIC = Path(__file__).parent / "static"
+_COMMENT_LINE = re.compile(r"(//.*|/\*\*? .* \*/)")
+_TRAILING = re.compile(r"(?<=[;,{}()\[\]]) // [^`\"']*$")
+
+
+def slim_script(text: str) -> str:
+    """A script without indentation and without comments, line by line."""
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(_TRAILING.sub("", line) for line in lines if line and not _COMMENT_LINE.fullmatch(line)) + "\n"
+
+
+def slim_style(text: str) -> str:
+    """A stylesheet without comments and blanks that mean nothing; one in front of a colon may mean something."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    text = re.sub(r"\s+", " ", text)
+    text = re.sub(r" ?([{}]) ?|([;:,]) ", lambda found: found[1] or found[2], text)
+    return text.replace(";}", "}").replace("}", "}\n").strip() + "\n"
+
+
+def slim_page(text: str) -> str:
+    """A page without indentation."""
+    return re.sub(r"\n\s+", "\n", text)
+
+
+_KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_SLIM = {".js": slim_script, ".css": slim_style, ".html": slim_page}
+
+
+def sent(name: str) -> str:
+    """What is sent of a file in the folder `static`."""
+    path = STATIC / name
+    return _SLIM.get(path.suffix, str)(path.read_text(encoding="utf-8"))
+
+
+def static_files() -> Router:
+    """Answers with the files of the page by name, and with nothing else."""
+    files = {path.name: sent(path.name).encode() for path in STATIC.iterdir() if path.suffix in _KINDS}
+
+    async def answer(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in files:
+            raise HTTPException(404)
+        return Response(files[name], media_type=_KINDS[Path(name).suffix])
+
+    return Router([Route("/{name}", answer)])

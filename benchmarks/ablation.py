@@ -4,7 +4,8 @@ Every constant of the recipe is halved and doubled (or switched off) alone, ever
 the truth of a pool known, the variance of the estimate of accuracy given its design is exact, no error has to be
 averaged over many runs:  V = sum_s c_s^2 sum_i (1 - p_si) / p_si (e_si - mean e_s)^2,  e = right - believed.
 Constants that change the interval alone are read from its width. Pools are those of `benchmarks.label_value`, on which
-the constants were chosen. Finished runs are kept, so an interrupted benchmark goes on.
+the constants were chosen. A second table has the share of uniform draws, which buys width with variance. Finished runs
+are kept, so an interrupted benchmark goes on.
 """
 
 from __future__ import annotations
@@ -43,8 +44,16 @@ CELLS = (
     ("tweet-emotion-llm", "hard", "several"),
 )
 """Pool, track and aim: with and without scores and features, 2 to 77 classes."""
-LABELS, REPEATS = 200, 2
-TABLE = RESULTS / "ablation.csv"
+UNIFORM_CELLS = (
+    ("mnist-99", "scores", "accuracy"),
+    ("abt-buy-svm", "scores", "accuracy"),
+    ("mnist-70", "hard", "accuracy"),
+    ("20news", "scores", "accuracy"),
+)
+"""Where the share of uniform draws is varied: models that hardly err, and two that err more often."""
+UNIFORM_SHARES = (0.1, 0.35, 0.5, 0.7, 1.0)
+LABELS, REPEATS, UNIFORM_LABELS = 200, 2, 400
+TABLE, UNIFORM_TABLE = RESULTS / "ablation.csv", RESULTS / "ablation_uniform.csv"
 PAGE = DOCS / "assured.md"
 OTHER: dict[str, tuple[Any, ...]] = {
     "pilot_class_share": (0.0, 0.6),
@@ -52,7 +61,7 @@ OTHER: dict[str, tuple[Any, ...]] = {
     "pilot_doubt_share": (0.0, 0.6),
     "variance_share": (0.0, 0.66),
     "least_defensive": (0.1, 0.2),
-    "most_defensive": (0.35, 1.0),
+    "most_defensive": (0.5, 1.0),
     "trust_in_scores": (1.0, 100.0),
     "own_coefficients": (0, 1000),
     "kernel_share": (0.5, 0.97),
@@ -101,10 +110,12 @@ def said(changes: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value:g}" for name, value in changes.items()) or "as it is"
 
 
-def run(pool: Pool, truth: Array, name: str, aim: str, repeat: int) -> Row:
+def run(
+    pool: Pool, truth: Array, name: str, aim: str, repeat: int, method: Assured | None = None, labels: int = LABELS
+) -> Row:
     """{variance of accuracy given the design, over that of a random sample; half-width of its interval}."""
-    method, task = Assured(), Task(pool, metrics_of(name, pool, aim), seed=repeat)
-    history = label_until(method, task, History(len(pool)), LABELS, 10, truth.__getitem__)
+    method, task = method or Assured(), Task(pool, metrics_of(name, pool, aim), seed=repeat)
+    history = label_until(method, task, History(len(pool)), labels, 10, truth.__getitem__)
     right = (pool.predictions == truth).astype(np.float64)
     samples = method._samples(task, history, stages_of(history))
     whole = np.ones(len(pool), np.bool_)
@@ -117,7 +128,7 @@ def run(pool: Pool, truth: Array, name: str, aim: str, repeat: int) -> Row:
         centre = ((1 - chance) * residual).sum() / (1 - chance).sum()
         variance += share**2 * float(((1 - chance) / chance * (residual - centre) ** 2).sum())
     accuracy = float(right.mean())
-    random = len(pool) ** 2 * accuracy * (1 - accuracy) * (1 / LABELS - 1 / len(pool))
+    random = len(pool) ** 2 * accuracy * (1 - accuracy) * (1 / labels - 1 / len(pool))
     return {"variance": variance / random, "half_width": method.estimate(task, history)["accuracy"].half_width}
 
 
@@ -139,6 +150,54 @@ def run_all(repeats: int) -> None:
                         found = run(pool, named.truth, name, aim, repeat)
                         runs.add({"variant": said(changes), "repeat": repeat, **found})
             bar.advance(1)
+
+
+def uniform_runs(name: str, track: str, aim: str) -> Runs:
+    """The runs of one pool with other shares of uniform draws."""
+    return Runs(RUNS / f"ablation_uniform.{name}.{track}.{aim}.jsonl", "share", "repeat")
+
+
+def run_uniform(repeats: int) -> None:
+    """Every missing run with another share of uniform draws."""
+    cells = [cell for cell in UNIFORM_CELLS if available(cell[0])]
+    with progress_bar("uniform draws", len(cells) * len(UNIFORM_SHARES) * repeats) as bar:
+        for name, track, aim in cells:
+            runs, named = uniform_runs(name, track, aim), load(name)
+            pool, done = pool_of(named, track), runs.done()
+            for share, repeat in ((share, repeat) for share in UNIFORM_SHARES for repeat in range(repeats)):
+                if (share, repeat) not in done:
+                    method = Assured(defensive_share=share)
+                    found = run(pool, named.truth, name, aim, repeat, method, UNIFORM_LABELS)
+                    runs.add({"share": share, "repeat": repeat, **found})
+                bar.advance(1)
+
+
+def uniform_table() -> list[Row]:
+    """A row for each pool and share: what a label is worth by the variance of the design, and the half-width."""
+    rows = []
+    for name, track, aim in UNIFORM_CELLS:
+        found = list(uniform_runs(name, track, aim).read())
+        for share in UNIFORM_SHARES:
+            mine = [one for one in found if one["share"] == share]
+            if mine:
+                value = float(np.exp(-np.log([one["variance"] for one in mine]).mean()))
+                width = float(np.mean([one["half_width"] for one in mine]))
+                row = {"pool": name, "track": track, "share": share, "runs": len(mine)}
+                rows.append(row | {"label_value": round(value, 2), "half_width": round(width, 4)})
+    return rows
+
+
+def uniform_page_table(rows: list[Row]) -> str:
+    """The second table of the page."""
+    cells = list(dict.fromkeys((str(row["pool"]), str(row["track"])) for row in rows))
+    found = {(row["pool"], row["track"], float(row["share"])): row for row in rows}
+    head = ("pool", "track", *(f"{share:.0%}" for share in UNIFORM_SHARES))
+
+    def shown(pool: str, track: str, share: float) -> str:
+        row = found.get((pool, track, share))
+        return "-" if row is None else f"{float(row['label_value']):.1f}, ±{float(row['half_width']):.4f}"
+
+    return markdown(head, [(pool, track, *(shown(pool, track, x) for x in UNIFORM_SHARES)) for pool, track in cells])
 
 
 def table() -> list[Row]:
@@ -198,10 +257,12 @@ def main() -> None:
     parser.add_argument("--summary", action="store_true", help="only rewrite the table")
     given = parser.parse_args()
     if not given.summary:
+        run_uniform(given.repeats)
         run_all(given.repeats)
-    rows = table()
+    rows, uniform = table(), uniform_table()
     write_csv(TABLE, rows)
-    rewrite_page(PAGE, {"ablation": page_table(rows)})
+    write_csv(UNIFORM_TABLE, uniform)
+    rewrite_page(PAGE, {"ablation": page_table(rows), "uniform": uniform_page_table(uniform)})
 
 
 if __name__ == "__main__":

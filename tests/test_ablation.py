@@ -36,3 +36,11 @@ def test_the_page_shows_the_table():
     rows = read_csv(ablation.TABLE)
     assert {row["constant"] for row in rows} == set(CONSTANTS)
     assert ablation.page_table(rows) in ablation.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_shows_what_uniform_draws_buy():
+    rows = read_csv(ablation.UNIFORM_TABLE)
+    assert ablation.uniform_page_table(rows) in ablation.PAGE.read_text(encoding="utf-8")
+    for name, track, _ in ablation.UNIFORM_CELLS:
+        values = [float(row["label_value"]) for row in rows if (row["pool"], row["track"]) == (name, track)]
+        assert len(values) == len(ablation.UNIFORM_SHARES) and values[0] > values[-1]

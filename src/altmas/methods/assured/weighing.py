@@ -51,7 +51,7 @@ def importance_for(task: Task, estimator: Difference, urgencies: Array, planned:
         residual = np.concatenate([residuals_of(influence, part, estimator.known) for part in estimator.parts])
         if members is not None:
             variance, residual, gain = variance * members, residual * members[rows], gain * members
-        uniform += weight * uniform_share(gain, spread, planned, z)
+        uniform += weight * uniform_share(gain, variance, planned, z)
         weighed += weight
         believed += weight / spread * variance
         seen += weight / spread * residual**2

@@ -13,8 +13,9 @@ export PYTHONDONTWRITEBYTECODE :=
 test slow minimum: export OMP_NUM_THREADS := 1
 test slow minimum: export OPENBLAS_NUM_THREADS := 1
 
-# A file of tests belongs to one process, so that what a module makes once is made once; the longest come first.
-SHARED := -n auto --dist loadfile --no-loadscope-reorder
+# A file of tests belongs to one process, so that what a module makes once is made once; the longest come first. One process
+# more than there are cores: tests of the page wait for a browser and for servers that are killed, a quarter of their time.
+SHARED = -n $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)') --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test slow mutants minimum coverage lint types check site engines wheel clean
 

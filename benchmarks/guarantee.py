@@ -22,20 +22,9 @@ from scipy.special import betaln
 from scipy.stats import beta
 
 from altmas import guarantee
-from altmas.guarantee import (
-    OPEN,
-    Ratio,
-    Stage,
-    TableRatio,
-    Terms,
-    horizons,
-    interval,
-    linear_tables,
-    log_capital,
-    table_ratio,
-    terms,
-)
+from altmas.guarantee import Stage, Terms, horizons, interval, log_capital, terms
 from altmas.intervals import wilson
+from altmas.ratios import OPEN, Ratio, TableRatio, linear_tables, table_ratio
 from altmas.types import Array
 from benchmarks.data import NamedPool, cache_folder, load
 from benchmarks.store import RESULTS, Runs, write_csv

@@ -27,11 +27,12 @@ from typing import Any, Final
 import numpy as np
 
 import altmas
-from altmas.guarantee import OPEN, Stage, table_ratio
+from altmas.guarantee import Stage
 from altmas.guarantee_pair import Game, shown_apart
 from altmas.guaranteed import FIRST_BELIEF
 from altmas.intervals import normal_quantile
 from altmas.monitoring import error_against
+from altmas.ratios import OPEN, table_ratio
 from altmas.session import Session
 from altmas.types import Array
 from benchmarks.data import data_folder, read_npz

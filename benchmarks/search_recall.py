@@ -16,7 +16,8 @@ from typing import Any, Final
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from altmas.guarantee import OPEN, Ratio, Stage, horizons, log_capital, terms
+from altmas.guarantee import Stage, horizons, log_capital, terms
+from altmas.ratios import OPEN, Ratio
 from altmas.types import Array
 from benchmarks.data import DataMissing, cache_folder, data_folder
 from benchmarks.store import RESULTS, Runs, write_csv

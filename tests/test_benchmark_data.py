@@ -303,7 +303,8 @@ def halves():
     return images, labels
 
 
-@pytest.mark.parametrize("network", [pytest.param("cnn", marks=pytest.mark.slow), "dense"])
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["cnn", "dense"])
 def test_a_network_learns_what_can_be_learnt_and_does_so_again(halves, network):
     recipe = replace(models.RECIPES[0], network=network, steps=12, batch=20, schedule_steps=None)
     steps = []
@@ -317,6 +318,7 @@ def test_a_network_learns_what_can_be_learnt_and_does_so_again(halves, network):
     np.testing.assert_allclose(again["dense2"]["w"], params["dense2"]["w"], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_models_are_trained_once_and_again_only_by_force(no_data, monkeypatch, capsys):
     for dataset in ("MNIST", "FASHION_MNIST"):
         published = getattr(models, dataset)

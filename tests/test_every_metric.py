@@ -173,10 +173,11 @@ def test_a_second_model_is_compared_on_metrics_of_predictions_only(session):
         session.compare(second, metrics=["roc_auc"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["roc_auc", "average_precision", "log_loss", "brier", "recall[dog]@site=A - recall[dog]@site=B"]
 )
-@pytest.mark.parametrize(("runs", "least"), [(8, 0.75), pytest.param(120, 0.9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("runs", "least"), [(120, 0.9)])
 def test_intervals_of_assured_cover(name, runs, least):
     """Coverage of 0.95 less about 2.5 standard errors of so many runs."""
     labels = 120

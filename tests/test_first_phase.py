@@ -12,13 +12,13 @@ import pytest
 
 import altmas
 from altmas.errors import MethodError, PlanError, PoolError, PoolMismatch, UnknownPoint
-from altmas.guarantee import SLACK, Ratio
 from altmas.guaranteed import guaranteed_decision, guaranteed_interval
 from altmas.history import History
 from altmas.methods import METHODS, Assured, Tradition, method_named
 from altmas.metrics import metric_set, truth_values
 from altmas.planning import plan_widths
 from altmas.pool.first_phase import PassingSample, Wanted, sampled_rows
+from altmas.ratios import SLACK, Ratio
 from altmas.simulate import label_until, simulate
 from altmas.superpopulation import left_when_labelled, seldom_outside
 from altmas.task import Task
@@ -295,6 +295,7 @@ def test_how_far_a_sample_can_lie_from_its_table():
     assert ratio.behind(np.array([q]), error) == (0.0, error)
 
 
+@pytest.mark.slow
 def test_a_proof_about_all_rows_holds_and_says_what_the_sample_leaves_open():
     pool, truth = world(n=4000, features=False)
     metrics = metric_set(["accuracy", "precision[1]", "recall[1]", "accuracy@half=odd"], pool)

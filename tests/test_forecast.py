@@ -56,6 +56,7 @@ def inside(method: str, runs: int, now: int, budget: int, metrics=("accuracy",),
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["assured", "tradition"])
 def test_widths_come_true(method):
     """Four fifths are claimed; fewer than 3 of 6 are inside once in 60 times if that is true."""

@@ -12,8 +12,8 @@ from altmas.errors import MethodError, PlanError, PoolError, PoolMismatch
 from altmas.history import History
 from altmas.intervals import normal_quantile
 from altmas.methods import METHODS, Assured, Tradition, method_named
-from altmas.methods.assured import _Estimators
 from altmas.methods.assured.ahead import ahead_of
+from altmas.methods.assured.linearised import Estimators
 from altmas.methods.assured.stages import stages_of
 from altmas.methods.random_items import estimate_of_items
 from altmas.metrics import metric_set
@@ -151,7 +151,7 @@ def cluster_robust(pool, truth):
 def linearised(pool, truth, labels):
     method, task = Assured(), Task(pool, metric_set(["accuracy"], pool), 0.95, 1, about="future")
     history = label_until(method, task, History(len(pool)), labels, 20, truth.__getitem__)
-    among = _Estimators(method._samples(task, history, stages_of(history)), task, history)
+    among = Estimators(method._samples(task, history, stages_of(history)), task, history)
     return among.linearised(task.metrics[0], 3.7)
 
 
@@ -177,6 +177,7 @@ def test_without_groups_it_is_that_of_a_random_sample(world):
     assert math.isinf(found.groups)
 
 
+@pytest.mark.slow
 def test_on_average_the_variance_of_some_labels_is_that_of_all_of_them():
     """Errors that come in groups are seen before all of a group is labelled: mean over 60 runs within 25 %."""
     pool, truth = sampled_pool(np.random.default_rng(8), 400, 20, 0.5)
@@ -184,7 +185,7 @@ def test_on_average_the_variance_of_some_labels_is_that_of_all_of_them():
     for seed in range(60):
         task = replace(task, seed=seed)
         history = label_until(method, task, History(400), 120, 40, truth.__getitem__)
-        among = _Estimators(method._samples(task, history, stages_of(history)), task, history)
+        among = Estimators(method._samples(task, history, stages_of(history)), task, history)
         found.append(ahead_of(among.linearised(task.metrics[0], 3.7), 3.7).evidence.variance)
     assert np.mean(found) == pytest.approx(cluster_robust(pool, truth), rel=0.25)
 

@@ -5,8 +5,9 @@ import pytest
 
 import altmas
 from altmas.errors import AltmasError, MethodError, NotASession, PlanError, PoolError
-from altmas.methods.assured import _Estimators, stages_of
+from altmas.methods.assured import stages_of
 from altmas.methods.assured.belief import folds_of
+from altmas.methods.assured.linearised import Estimators
 from cli_world import run
 from growing_world import METRICS, NAMES, answers, created_run, extended_run, label, truth_and_pool
 
@@ -101,7 +102,7 @@ def test_stages_about_other_points_are_combined_as_a_loop_does(wave_budget):
     session.extend(more, wave="w1", wave_budget=wave_budget)
     label(session, truth, 45)
     samples = session.method._samples(session.task, session.history, stages_of(session.history))
-    whole = _Estimators(samples, session.task, session.history)(None)
+    whole = Estimators(samples, session.task, session.history)(None)
     for rows in session.history.domains:
         shares = [part.share for part in whole.parts if part.rest[rows].any() or rows.start in part.labelled]
         assert sum(shares) == pytest.approx(1.0)
@@ -324,6 +325,7 @@ def test_a_session_created_from_an_extended_pool_keeps_all_of_it(tmp_path):
     assert len(altmas.Session.open(tmp_path / "new.altmas").pool) == 110
 
 
+@pytest.mark.slow
 def test_estimates_are_right_on_average_and_intervals_hold():
     rows = np.array([extended_run(seed, "tradition", (50, 50)) for seed in range(40)])
     _check(rows, least=0.85)

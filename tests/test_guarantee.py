@@ -15,25 +15,19 @@ from altmas.guarantee import (
     LAST_HORIZON,
     LEAST_LOG,
     LOG_STEP,
-    OPEN,
     REFRESH,
     SHARES,
-    SKIPPED,
     STAKE,
     WARY,
-    Ratio,
     Stage,
     decide,
-    difference,
     horizons,
     impossible,
     interval,
-    kappa_tables,
-    linear_tables,
     log_capital,
-    table_ratio,
     terms,
 )
+from altmas.ratios import OPEN, SKIPPED, Ratio, difference, kappa_tables, linear_tables, table_ratio
 
 # ---------------------------------------------------------------- the same, slowly: one point, one candidate at a time
 

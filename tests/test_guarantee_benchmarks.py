@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from altmas.guarantee import OPEN
+from altmas.ratios import OPEN
 from benchmarks import guarantee, guarantee_page, search_recall
 from benchmarks.data import NamedPool
 from benchmarks.guarantee import METRICS, World, chunk, normal_interval, run, true_value, width_on
@@ -58,7 +58,8 @@ def test_widths_are_taken_between_rejected_candidates():
     assert width_on(q, q < 0, q > 1) == 1
 
 
-@pytest.mark.parametrize(("runs", "most_false"), [(3, 1), pytest.param(30, 4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("runs", "most_false"), [(30, 4)])
 def test_a_certificate_of_recall_is_seldom_false_and_comes_before_everything_is_read(runs, most_false):
     """At most 5 % are false; the number allowed is exceeded in less than 1 % of such tests."""
     rng = np.random.default_rng(0)

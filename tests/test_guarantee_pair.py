@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas.guarantee import OPEN, Stage, horizons, interval, log_capital, table_ratio, terms
+from altmas.guarantee import Stage, horizons, interval, log_capital, terms
 from altmas.guarantee_pair import AIM, Game, _Pair, shown_apart
 from altmas.monitoring import error_against, error_of_wave
+from altmas.ratios import OPEN, table_ratio
 from growing_world import label, truth_and_pool
 
 
@@ -67,6 +68,7 @@ def test_alarms_are_seldom_false_where_both_are_alike(better, pairs):
     assert false / pairs <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / pairs)
 
 
+@pytest.mark.slow
 def test_a_difference_is_shown_with_fewer_labels_than_by_intervals_that_do_not_overlap():
     error, together, apart = error_against(0.05, 2, 1), [], []
     for seed in range(2):

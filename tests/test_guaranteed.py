@@ -8,12 +8,13 @@ import pytest
 import altmas
 from altmas.claims import Claim, judge
 from altmas.errors import PlanError
-from altmas.guarantee import OPEN, SKIPPED, Stage, decide, interval, linear_tables, table_ratio
+from altmas.guarantee import Stage, decide, interval
 from altmas.guaranteed import _ratio_of, _tables, guaranteed_decision, offers_guarantee, with_guarantee
 from altmas.history import History
 from altmas.methods import Task, Tradition, method_named
 from altmas.methods.assured import Assured
 from altmas.metrics import metric_set, truth_values
+from altmas.ratios import OPEN, SKIPPED, linear_tables, table_ratio
 from altmas.simulate import label_until
 from assured_world import constant_belief, world
 from scores_world import a_pool

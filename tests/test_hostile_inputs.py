@@ -366,6 +366,7 @@ def test_compare_without_ids_notices_another_order(labelled):
 # ---------------------------------------------------------------- the benchmark
 
 
+@pytest.mark.slow
 def test_some_files_of_the_benchmark_are_refused_or_read_as_they_are(tmp_path):
     bench = mutated_files.Bench(tmp_path)
     found = [bench.outcome(number) for number in range(44)]

@@ -19,6 +19,7 @@ ORDER = (
     "version",
     "types",
     "streams",
+    "ratios",
     "guarantee",
     "guarantee_pair",
     "extras",

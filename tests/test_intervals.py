@@ -101,6 +101,13 @@ def test_clean_labels_never_end_above_what_the_draws_can_show():
         assert low <= 1 - unseen and low <= 0.025 ** (1 / n) and high == 1.0
 
 
+def test_with_counted_draws_of_equal_sizes_the_unseen_part_is_clopper_and_pearsons():
+    for n in (1, 5, 20, 100):
+        unseen = largest_unseen(np.full(10_000, 1e-4), np.full(10_000, n / 10_000), missed_tail(Z), draws=n)
+        assert unseen == pytest.approx(1 - 0.025 ** (1 / n), rel=1e-4)
+    assert largest_unseen(np.full(30, 0.01), np.zeros(30), missed_tail(Z), draws=0) == pytest.approx(0.3)
+
+
 def test_the_largest_unseen_change_is_the_best_of_all_sets():
     """Greedy with a last point in part is at least the best whole set, and no more than one point better."""
     rng = np.random.default_rng(0)

@@ -46,6 +46,7 @@ def test_rivals_written_here_are_unbiased_and_as_exact_as_they_say(rival):
     assert held > 0.9
 
 
+@pytest.mark.slow
 def test_the_variance_of_the_design_is_that_of_the_estimates():
     """With draws and belief fixed by a pilot alone, estimates scatter as the exact variance says."""
     rng = np.random.default_rng(0)

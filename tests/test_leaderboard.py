@@ -94,6 +94,7 @@ def test_a_leaderboard_goes_on_where_it_stopped(toys, monkeypatch):
     assert {row["labels"] for row in rows_of(cell)} == set(leaderboard.BUDGETS)
 
 
+@pytest.mark.slow
 def test_all_cells_grow_together_and_the_page_reads_them(toys, tmp_path, monkeypatch):
     monkeypatch.setattr(leaderboard, "REPEATS", {"tradition": 6})
     monkeypatch.setattr(leaderboard, "USUAL", 4)

@@ -62,6 +62,7 @@ def names_for(name: str) -> list[str]:
 # ---------------------------------------------------------------- right on average, and covered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELATED)
 def test_estimates_are_right_on_average_and_intervals_cover(name):
     """100 runs of 120 labels (25 of katariya, which learns its strata anew in each). Unbiased methods: within 3.5
@@ -74,7 +75,8 @@ def test_estimates_are_right_on_average_and_intervals_cover(name):
         assert covered.mean() >= 0.88, metric
 
 
-@pytest.mark.parametrize(("runs", "least"), [(8, 0.75), pytest.param(80, 0.88, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("runs", "least"), [(80, 0.88)])
 @pytest.mark.parametrize("name", ["sawade", "lure", "ppi", "active-inference"])
 def test_a_surrogate_stands_in_where_there_are_no_scores(name, runs, least):
     """100 labels from features alone; bias as above, coverage 0.95 less about 3 standard errors."""
@@ -105,6 +107,7 @@ def test_the_imitation_is_a_distribution_that_knows_no_label():
     assert class_scores(with_scores) is with_scores.scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stratified", "druck", "active-inference"])
 def test_confidence_makes_labels_worth_more_than_random_ones(name):
     """200 runs: the mean squared error for accuracy is below that of a random sample of the same size."""
@@ -114,6 +117,7 @@ def test_confidence_makes_labels_worth_more_than_random_ones(name):
     assert (errors**2).mean() < share * (1 - share) / 120 * (1 - 120 / N)
 
 
+@pytest.mark.slow
 def test_oasis_and_druck_find_a_rare_class():
     """120 runs: the standard deviation of recall is below two thirds of random sampling's."""
     plain = repeated(method_named("tradition"), ["recall[2]"], 160, 120)["recall[2]"][0]
@@ -122,6 +126,7 @@ def test_oasis_and_druck_find_a_rare_class():
         assert errors.std() < 2 / 3 * np.nanstd(plain)
 
 
+@pytest.mark.slow
 def test_wrong_scores_cost_width_and_not_validity():
     """Scores that belong to other points: every unbiased design stays right on average."""
     pool, truth = world()

@@ -8,8 +8,9 @@ import pytest
 
 import altmas
 from altmas.errors import AltmasError, MetricError, PlanError
-from altmas.guarantee import OPEN, Stage, interval, table_ratio
+from altmas.guarantee import Stage, interval
 from altmas.monitoring import Monitor, error_of_wave, waves_in_order
+from altmas.ratios import OPEN, table_ratio
 from cli_world import run
 from growing_world import label, truth_and_pool
 

@@ -215,6 +215,7 @@ def test_scores_of_a_judge_give_an_expected_value():
 # ---------------------------------------------------------------- the estimate
 
 
+@pytest.mark.slow
 def test_the_mean_grade_needs_fewer_labels_than_a_random_sample():
     pool, truth, values = graded(800, judges=3, seed=3)
     task_of = {seed: Task(pool, metric_set("mean", pool), seed=seed) for seed in range(8)}

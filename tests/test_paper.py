@@ -172,6 +172,7 @@ def found(small, tmp_path):
     return reading
 
 
+@pytest.mark.slow
 @pytest.mark.paper
 def test_a_figure_from_half_the_cells_says_so(found, tmp_path):
     half = found(2)

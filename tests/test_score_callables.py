@@ -86,6 +86,7 @@ def test_slopes_equal_differences_of_the_function(pool_of, functions):
             ), (metric.name, point)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["assured", "tradition"])
 def test_intervals_hold_the_truth_and_the_draws_follow(method):
     """40 or 8 sessions of 100 labels: at least 0.93 minus two and a half standard errors."""

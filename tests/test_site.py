@@ -100,6 +100,7 @@ def test_every_public_name_has_an_example_and_a_docstring():
     assert [name for name in pages.cells() if name not in pages.public_names()] == []
 
 
+@pytest.mark.slow
 def test_the_examples_run_as_one_program(tmp_path):
     command = [sys.executable, "-W", "error", str(DOCS / "examples.py")]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)

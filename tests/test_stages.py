@@ -1,6 +1,7 @@
 """Stages of draws: fixed sizes, exact inclusion probabilities, and nothing that merely waits moves anything."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -244,3 +245,40 @@ def test_the_variance_of_a_total_is_estimated_without_bias(chances):
     weights = np.divide(1, chances, out=np.zeros_like(chances), where=chances > 0)
     variances = ((1 - chances) * weights**2 * TOTAL**2).sum(1)
     assert np.mean(variances) == pytest.approx(np.var(weights @ TOTAL), rel=0.1)
+
+
+def test_a_set_that_is_called_impossible_stays_unseen_no_more_often_than_said():
+    """By all orders of draws: P(E unseen, and (V11) says that its chance is at most a) <= a, for any E and a."""
+    nobody = History(len(SIZES))
+    stage, _ = begin(SIZES, 1.0, nobody, seed=0)
+    sizes, members = stage.sizes, np.array([True] * 5 + [False] * 3)
+    orders = [(order, chance_of(order, sizes)) for order in permutations(range(len(sizes)), 4)]
+    assert sum(chance for _, chance in orders) == pytest.approx(1)
+    for unseen in ([0], [3], [0, 4], [1, 2, 3]):
+        said = []
+        for order, chance in orders:
+            if not set(order) & set(unseen):
+                reached, draws = replace(stage, used=np.array(order)).hazard_within(members)
+                share = float(sizes[unseen].sum()) * reached / draws if draws else 0.0
+                said.append(((1 - share) ** draws, chance))  # Jensen: no less than the product over the draws
+        for level, _ in said:
+            assert sum(chance for other, chance in said if other <= level) <= level + 1e-12
+
+
+def chance_of(order, sizes) -> float:
+    """The probability that draws by these sizes come in this order."""
+    left, chance = float(sizes.sum()), 1.0
+    for row in order:
+        chance *= float(sizes[row]) / left
+        left -= float(sizes[row])
+    return chance
+
+
+def test_with_equal_sizes_the_hazard_of_members_is_that_of_their_own_draws():
+    stage, _ = begin(np.ones(60), 1.0, History(60), seed=1)
+    members = np.arange(60) < 20
+    few = replace(stage, used=np.array([3, 40, 17, 25, 5]))
+    reached, draws = few.hazard_within(members)
+    size = float(stage.sizes[0])
+    assert draws == 3 and reached == pytest.approx((1 / 20 + 1 / 19 + 1 / 18) / size)
+    assert few.hazard_within(np.arange(60) == 50) == (0.0, 0)

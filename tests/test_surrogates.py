@@ -296,6 +296,7 @@ def test_compiled_programs_are_kept_between_runs(tmp_path):
     assert said == ""
 
 
+@pytest.mark.slow
 @pytest.mark.paper
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
     (tmp_path / "file").write_text("not a folder")
@@ -304,6 +305,7 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
     assert said == ""
 
 
+@pytest.mark.slow
 @pytest.mark.paper
 def test_the_users_own_cache_and_threads_stay_as_they_are(tmp_path):
     found, _ = fit_elsewhere(JAX_COMPILATION_CACHE_DIR=str(tmp_path), NPROC="1")

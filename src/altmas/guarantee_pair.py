@@ -15,7 +15,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from altmas.guarantee import Ratio, Stage, _known, horizons, impossible, log_capital, terms
+from altmas.guarantee import Stage, _known, horizons, impossible, log_capital, terms
+from altmas.ratios import Ratio
 from altmas.types import Array
 
 PARTS: Final = 64

@@ -10,12 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from altmas.estimates import Estimate, Estimates
-from altmas.guarantee import OPEN, SKIPPED, Evidence, Stage, TableRatio, decide, interval, table_ratio
+from altmas.guarantee import Evidence, Stage, decide, interval
 from altmas.guarantee_pair import Game
 from altmas.history import History
 from altmas.methods.protocol import DrawsInSequence, Method, SequenceOfDraws
 from altmas.metrics import Metric
 from altmas.pool import Pool
+from altmas.ratios import OPEN, SKIPPED, TableRatio, table_ratio
 from altmas.task import Task
 from altmas.types import Array
 

@@ -214,19 +214,28 @@ def missed_tail(quantile: float) -> float:
     return -float(log_ndtr(-quantile))
 
 
-def largest_unseen(gain: Array, hazard: Array, tail: float) -> float:
+def largest_unseen(gain: Array, hazard: Array, tail: float, draws: int | None = None) -> float:
     """b: the largest sum of gains over a set of points that stays unseen with probability exp(-tail) or more.    (V4)
 
     gain    (n,) how much each point would change the metric if it were not as believed
     hazard  (n,) exposure of each point: a set stays unseen with probability exp(-sum of its hazards)
 
+    draws   how many draws the hazards were made of, if they are of draws that were counted (V11)
+
     A knapsack, greedy by gain / hazard; the last point is taken in part. For uniform draws it is tail / n, which is
-    the rule of three.
+    the rule of three. With counted draws a set E is missed by all n of them with probability prod_m (1 - u(E) / U_m),
+    U_m the sizes of the points that were left before draw m. The logarithm is concave, so that it takes
+        sum over E of h_i <= n (1 - exp(-tail / n)),     h_i = u_i Lambda,  Lambda = sum_m 1 / U_m          (V11)
+    to stay unseen; for equal sizes that is the bound of Clopper and Pearson, 1 - a^(1/n). Without a draw all can be.
     """
     kept = gain > 0
     gain, hazard = gain[kept], np.maximum(hazard[kept], 1e-300)
     if not len(gain):
         return 0.0
+    if draws is not None:
+        if draws == 0:
+            return float(gain.sum())
+        tail = -draws * math.expm1(-tail / draws)
     ratio = gain / hazard
     enough = _top(ratio, hazard, tail)
     order = enough[np.argsort(-ratio[enough], kind="stable")]

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.errors import MetricError
-from altmas.guarantee import linear_tables
 from altmas.metrics.about import ABOUT, GIVEN, About
 from altmas.metrics.influence import Influence, ItemInfluence, TableItems, WeightedItems
 from altmas.metrics.weights import RowCodes, Weights
 from altmas.pool import Pool
+from altmas.ratios import linear_tables
 from altmas.types import Array
 
 T = TypeVar("T")

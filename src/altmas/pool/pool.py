@@ -4,12 +4,10 @@ N points, C classes. predictions[i] and every label are codes 0..C-1 into the on
 class names appear only where data enters and leaves.
 """
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +18,25 @@ from altmas.errors import AltmasError, PoolError, UnknownLabel, UnknownPoint
 from altmas.items.lazy import items_of
 from altmas.memo import Memo
 from altmas.pool.first_phase import refuse_sample, sampled_rows, taken_items
-from altmas.pool.made_features import made_from
+from altmas.pool.given import (
+    checked_features,
+    checked_groups,
+    checked_ids,
+    checked_slices,
+    checked_weights,
+    factorised,
+    features_made,
+    given_classes,
+    hash_of,
+    hashes_of,
+    inferred_classes,
+    number_of_points,
+    refuse_half_characters,
+    words_of_model,
+)
 from altmas.pool.models import (
     DEFAULT_MODEL,
     Model,
-    array_of,
     check_model_name,
     named_predictions,
     named_scores,
@@ -36,25 +48,16 @@ from altmas.pool.models import (
 from altmas.pool.naming import (
     Name,
     as_whole,
-    is_missing,
     look_alikes,
     names_of,
     plain,
-    refuse_unwritable,
     spellings,
 )
 from altmas.pool.scratch import rows_of
 from altmas.pool.values import named_values, values_by_class
 from altmas.suggest import listing, near
-from altmas.tensors import detached
 
 __all__ = ["Model", "Name", "Pool"]
-
-CHUNK = 4_194_304
-"""Numbers looked at together, so that a memory-mapped pool never has to fit into memory."""
-
-MISSING = "(missing)"
-"""The slice of points that have no value in a slice column."""
 
 
 class Pool:
@@ -94,36 +97,36 @@ class Pool:
     ) -> None:
         self.items: Sequence[Any] | None = items_of(items)
         answers = {
-            name: names_of(given, _of_model("predictions", name))
+            name: names_of(given, words_of_model("predictions", name))
             for name, given in named_predictions(predictions).items()
         }
-        self._n = _number_of_points(answers, features, ids, slices, self.items)
+        self._n = number_of_points(answers, features, ids, slices, self.items)
         given_scores = named_scores(scores, list(answers))
         classes = list(named_values(values)) if classes is None and values is not None else classes
         self.classes_inferred = classes is None
-        self.classes = _inferred_classes(answers, given_scores) if classes is None else _given_classes(classes)
+        self.classes = inferred_classes(answers, given_scores) if classes is None else given_classes(classes)
         self.models: tuple[Model, ...] = tuple(
             self._model(name, names, given_scores.get(name)) for name, names in answers.items()
         )
         self.values = None if values is None else values_by_class(values, self.classes, self.find_class)
         """(C,) the numbers that the classes count as, or None where nobody gave any."""
-        features, self.made_features = _made(features)
+        features, self.made_features = features_made(features)
         self.unmade = ""
         """Why no features were made of what is shown though they were wanted; else empty."""
-        self.features = _features(features, self._n)
-        self.ids = _ids(ids, self._n)
-        self.slices = _slices(slices or {}, self._n)
-        self.group = None if group is None else _groups(group, self._n)
+        self.features = checked_features(features, self._n)
+        self.ids = checked_ids(ids, self._n)
+        self.slices = checked_slices(slices or {}, self._n)
+        self.group = None if group is None else checked_groups(group, self._n)
         """(N,) the number of the group that each point belongs to, or None; groups are counted as they appear."""
         self.group_name = "group"
         """What the groups are called: the name of their column."""
-        self.weights = None if weights is None else _weights(weights, self._n)
+        self.weights = None if weights is None else checked_weights(weights, self._n)
         """(N,) how many rows each point stands for, or None if each stands for itself."""
         self.sampled_from: int | None = None
         """How many rows there were of which the points are a uniform random sample; None if they are all there is."""
         if self.items is not None and len(self.items) != self._n:
             raise PoolError(f"items has {len(self.items)} entries, predictions has {self._n}; one item per point")
-        _refuse_half_characters(self.items)
+        refuse_half_characters(self.items)
         self.memo = Memo()
         """What methods computed from this pool and would otherwise compute again."""
         self.source: dict[str, Any] | None = None
@@ -132,10 +135,12 @@ class Pool:
         """Whether it has points, classes or slices that its source has not."""
 
     def _model(self, name: str, names: NDArray[Any], scores: ArrayLike | None) -> Model:
-        codes = self._codes(names, _of_model("predictions", name), PoolError)
-        found = None if scores is None else scores_of(scores, self._n, self.classes, _of_model("scores", name))
+        codes = self._codes(names, words_of_model("predictions", name), PoolError)
+        found = None if scores is None else scores_of(scores, self._n, self.classes, words_of_model("scores", name))
         model = Model(name, codes, found)
-        refuse_other_column_order(model, self.classes, inferred=self.classes_inferred, what=_of_model("score", name))
+        refuse_other_column_order(
+            model, self.classes, inferred=self.classes_inferred, what=words_of_model("score", name)
+        )
         return model
 
     @classmethod
@@ -358,8 +363,8 @@ class Pool:
         if self.sampled_from is not None:
             parts["sample"] = f"{len(self)} of {self.sampled_from}"
         if [model.name for model in self.models] != [DEFAULT_MODEL]:
-            parts["models"] = repr([(one.name, *_hashes(one)) for one in self.models])
-        return {part: _hash(value) for part, value in parts.items() if value is not None}
+            parts["models"] = repr([(one.name, *hashes_of(one)) for one in self.models])
+        return {part: hash_of(value) for part, value in parts.items() if value is not None}
 
     @cached_property
     def _index_of_id(self) -> dict[Name, int]:
@@ -419,7 +424,7 @@ class Pool:
         return self._codes(names_of(labels, what), what, UnknownLabel)
 
     def _codes(self, names: NDArray[Any], what: str, refusal: type[AltmasError]) -> NDArray[np.int64]:
-        seen, inverse = _factorised(names)
+        seen, inverse = factorised(names)
         found = [self.find_class(name) for name in seen]
         numbers = any(isinstance(as_whole(name), int) for name in self.classes)
         if names.dtype.kind == "i" and not numbers:
@@ -434,222 +439,3 @@ class Pool:
                 f"{near(name, self.classes)}"
             )
         return codes
-
-
-def _factorised(names: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """The distinct names and, for each row, which of them it holds."""
-    if names.dtype.kind != "O":
-        seen, inverse = np.unique(names, return_inverse=True)
-        return seen.tolist(), inverse
-    place: dict[str, int] = {}
-    rows = np.fromiter((place.setdefault(name, len(place)) for name in names.tolist()), np.int64, len(names))
-    return list(place), rows
-
-
-def _of_model(what: str, name: str) -> str:
-    """What a message calls a part of a model."""
-    return what if name == DEFAULT_MODEL else f"{what} of {name!r}"
-
-
-def _number_of_points(
-    answers: Mapping[str, NDArray[Any]],
-    features: ArrayLike | None,
-    ids: ArrayLike | None,
-    slices: Mapping[str, ArrayLike] | None,
-    items: Sequence[Any] | None,
-) -> int:
-    """N; PoolError if models have different numbers of answers, features are sparse, or nothing says how many."""
-    lengths = {name: len(names) for name, names in answers.items()}
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
-        raise PoolError(f"the models have different numbers of predictions ({told}); each needs one for every point")
-    if hasattr(features, "toarray"):
-        raise PoolError("features is a sparse matrix; pass features.toarray(), or fewer columns by TruncatedSVD")
-    given: list[Any] = [*answers.values(), features, ids, items, *(slices or {}).values()]
-    counts = [len(one) if hasattr(one, "__len__") else len(np.asarray(one)) for one in given if one is not None]
-    if not counts:
-        raise PoolError("a pool without predictions needs features, ids, items or slices that say what its points are")
-    if counts[0] == 0:
-        raise PoolError("the pool is empty: predictions has no rows; nothing can be tested")
-    return counts[0]
-
-
-def _inferred_classes(answers: Mapping[str, NDArray[Any]], scores: Mapping[str, Any]) -> tuple[Name, ...]:
-    found = [name for names in answers.values() for name in _factorised(names)[0]]
-    if any(isinstance(name, str) for name in found):
-        found = [str(name) for name in found]
-    seen = sorted(set(found))
-    if not seen:
-        raise PoolError("a pool without predictions needs classes=[...] (--class, repeated): what a label could be")
-    if len(seen) == 1:
-        raise PoolError(
-            f"only one class, {seen[0]!r}, is seen in predictions; pass classes=[...] (--class, repeated) with every "
-            "class a label could take"
-        )
-    for given in scores.values():
-        columns = np.shape(given)[1:]
-        if columns and columns != (len(seen),) and not (columns == (1,) and len(seen) == 2):
-            raise PoolError(
-                f"scores has {columns[0]} columns but {len(seen)} classes are seen in predictions ({listing(seen)}); "
-                "pass classes=[...] (--class, repeated) in the order of the score columns"
-            )
-    return tuple(seen)
-
-
-def _given_classes(classes: Iterable[Name]) -> tuple[Name, ...]:
-    if isinstance(classes, str):
-        raise PoolError(f"classes is the text {classes!r}; expected a sequence of class names")
-    listed = tuple(names_of(list(classes), "classes").tolist())
-    if len(listed) < 2:
-        raise PoolError(f"classes holds {len(listed)} name{'s' * (len(listed) != 1)}; a pool needs at least two")
-    if len(set(map(str, listed))) != len(listed):
-        twice = next(name for name in listed if list(map(str, listed)).count(str(name)) > 1)
-        raise PoolError(f"classes holds {twice!r} twice: {listing(listed)}")
-    return listed
-
-
-def _made(features: Any) -> tuple[Any, tuple[str, ...]]:
-    """(features, how they were made): texts become numbers; all else stays as it is."""
-    listed = isinstance(features, list | tuple) or (isinstance(features, np.ndarray) and features.ndim > 0)
-    if not listed or not len(features) or not isinstance(features[0], str):
-        return features, ()
-    made, how = made_from(list(features), "features", Path())
-    return made, (how,)
-
-
-def _features(features: ArrayLike | None, n: int) -> NDArray[Any] | None:
-    """The feature matrix as it is (a memmap stays one), checked in chunks."""
-    if features is None:
-        return None
-    array = array_of(features, "features")
-    if array.dtype.kind not in "fiub":
-        raise PoolError(f"features must be numbers, got dtype {array.dtype}")
-    if array.ndim > 2:
-        array = array.reshape(len(array), -1)
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise PoolError(f"features has shape {array.shape}; expected (points, columns)")
-    if len(array) != n:
-        raise PoolError(f"features has {len(array)} rows, predictions has {n}; they are aligned by row")
-    if array.dtype not in (np.float32, np.float64) and not isinstance(array, np.memmap):
-        array = array.astype(np.float32)
-    if array.dtype.kind == "f":
-        _refuse_not_finite(array)
-    return array
-
-
-def _refuse_not_finite(array: NDArray[Any]) -> None:
-    largest = np.finfo(np.float32).max  # surrogates and fingerprints work in float32
-    step = max(1, CHUNK // array.shape[1])
-    for start in range(0, len(array), step):
-        chunk = array[start : start + step]
-        if not (np.abs(chunk) <= largest).all():
-            row, column = np.argwhere(~(np.abs(chunk) <= largest))[0].tolist()
-            value = chunk[row, column]
-            reason = "is too large for float32" if np.isfinite(value) else "is not a finite number"
-            raise PoolError(f"features, row {start + row}, column {column}: {value} {reason}")
-
-
-def _ids(ids: ArrayLike | None, n: int) -> Sequence[Name]:
-    if ids is None:
-        return range(n)
-    listed: list[Name] = names_of(ids, "ids").tolist()
-    if len(listed) != n:
-        raise PoolError(f"ids has {len(listed)} entries, predictions has {n}; one id per point")
-    if len(set(listed)) != n:
-        first: dict[Name, int] = {}
-        for row, name in enumerate(listed):
-            if first.setdefault(name, row) != row:
-                raise PoolError(f"ids: {name!r} stands in rows {first[name]} and {row}; ids must be unique")
-    return listed
-
-
-def _slices(slices: Mapping[str, ArrayLike], n: int) -> dict[str, NDArray[np.str_]]:
-    found: dict[str, NDArray[np.str_]] = {}
-    for name, values in slices.items():
-        values = detached(values, f"slice {name!r}")
-        column = np.array(values, object) if np.ma.is_masked(values) else np.asarray(values)
-        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-            column[np.ma.getmaskarray(values)] = None
-        if column.shape != (n,):
-            raise PoolError(f"slice {name!r} has shape {column.shape}, predictions has {n} rows; one value per point")
-        try:
-            found[str(name)] = _slice_values(column)
-            refuse_unwritable(found[str(name)].tolist(), f"slice {name!r}")
-        except TypeError as cause:
-            raise PoolError(f"slice {name!r} holds values that are neither texts nor numbers") from cause
-    return found
-
-
-def _groups(values: ArrayLike, n: int) -> NDArray[np.int64]:
-    """(N,) groups counted in the order in which they appear; a missing value is a group of its own."""
-    try:
-        names = _slices({"group": values}, n)["group"]
-    except PoolError as cause:
-        raise PoolError(str(cause).replace("slice 'group'", "group", 1)) from cause
-    lone = np.flatnonzero(names == MISSING)
-    _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
-    codes = first[inverse].astype(np.int64)
-    codes[lone] = lone
-    return np.asarray(np.unique(codes, return_inverse=True)[1], np.int64)
-
-
-def _weights(values: ArrayLike, n: int) -> NDArray[np.float64]:
-    """(N,) positive finite numbers; PoolError names the first row that has none."""
-    try:
-        found = np.asarray(detached(values, "weights"), np.float64)
-    except (TypeError, ValueError) as cause:
-        raise PoolError("weights must be numbers: how many rows each row stands for") from cause
-    if found.shape != (n,):
-        raise PoolError(f"weights has shape {found.shape}, predictions has {n} rows; one number per point")
-    wrong = ~((found > 0) & np.isfinite(found))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise PoolError(
-            f"weights, row {row}: {found[row]:g} is no positive number; a row that stands for none does not belong "
-            "into the pool"
-        )
-    return found
-
-
-def _refuse_half_characters(items: Sequence[Any] | None) -> None:
-    """PoolError on the first text among listed items that has no UTF-8; frames have been looked at by Arrow."""
-    for row, item in enumerate(items if isinstance(items, list | tuple) else ()):
-        for value in item.values() if isinstance(item, Mapping) else (item,):
-            if isinstance(value, str):
-                try:
-                    value.encode()
-                except UnicodeEncodeError as cause:
-                    raise PoolError(
-                        f"items, row {row}: {value[:60]!r} holds half a character (a lone surrogate), which no file "
-                        "can keep; write it otherwise"
-                    ) from cause
-
-
-def _slice_values(column: NDArray[Any]) -> NDArray[np.str_]:
-    """The values as texts; whole floats as integers, since gaps turn integers into floats on the way in."""
-    if column.dtype.kind not in "biuf":
-        column = column.astype(object if column.dtype.kind in "OUT" else np.str_).astype(object)
-    seen, inverse = _factorised(column)
-    if column.dtype == np.float32:
-        seen = [float(str(np.float32(value))) for value in seen]  # 0.1, not 0.10000000149011612
-    whole = all(is_missing(value) or not isinstance(as_whole(value), float) for value in seen)
-    texts = [MISSING if is_missing(value) else str(as_whole(value) if whole else value) for value in seen]
-    return np.array(texts, np.str_)[inverse]
-
-
-def _hashes(model: Model) -> list[str]:
-    return [_hash(part) for part in (model.predictions, model.scores) if part is not None]
-
-
-def _hash(value: Any) -> str:
-    """SHA-256 of a text, or of an array's shape and its values as float32 (codes as int64), in chunks."""
-    digest = hashlib.sha256()
-    if isinstance(value, str):
-        digest.update(value.encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
-    kind = np.int64 if value.ndim == 1 else np.float32
-    step = max(1, CHUNK // value[:1].size)
-    digest.update(repr(value.shape).encode())
-    for start in range(0, len(value), step):
-        digest.update(np.ascontiguousarray(value[start : start + step], kind).tobytes())
-    return digest.hexdigest()

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
 from altmas.errors import MethodError
-from altmas.estimates import LEAST_DRAWN, Estimate, Estimates
+from altmas.estimates import Estimate, Estimates
 from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.intervals import (
@@ -25,18 +25,19 @@ from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.contest import Contest, disagreement, importance
 from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
 from altmas.methods.assured.diagnostics import diagnose
-from altmas.methods.assured.estimator import Believed, Difference
+from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.extra_models import FURTHER
-from altmas.methods.assured.linearised import Linearised, linearised, linearised_sum
+from altmas.methods.assured.linearised import Estimators, Linearised
+from altmas.methods.assured.notes import insufficient, skip_note, undefined, unreached_note
 from altmas.methods.assured.ordered import value_spread, values_in
-from altmas.methods.assured.parts import StageSample, residuals_of
+from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage, begin, domain_of_last, points_of_last, stages_of
 from altmas.methods.assured.views import describe
+from altmas.methods.assured.weighing import by_unit, importance_for
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.metrics import Metric
-from altmas.metrics.influence import ItemInfluence, sum_of_items
 from altmas.pool import Pool
 from altmas.suggest import near
 from altmas.superpopulation import too_few_groups
@@ -57,7 +58,7 @@ class Assured(Method):
 
     pilot            labels of the first stage, before the design may follow the belief
     growth           a new stage begins once there are this many times the labels that the last one began with
-    defensive_share  share of uniform draws after the pilot; None to let the accuracy so far say what has to be priced
+    defensive_share  share of uniform draws after the pilot; None to let the labels so far say what has to be priced
     simultaneous     intervals that hold for all metrics together, not for each alone
     also             further answers that the built-in belief tries: "network" (the paper's, slow) and "trees"
     belief           a function (task, labelled, codes, weights, folds) -> Belief in place of the built-in one
@@ -97,8 +98,8 @@ class Assured(Method):
     def estimate(self, task: Task, history: History) -> Estimates:
         samples = self._samples(task, history, stages_of(history))
         if not samples:
-            return Estimates(tuple(_undefined(metric, task, history) for metric in task.metrics), self.name)
-        among = _Estimators(samples, task, history)
+            return Estimates(tuple(undefined(metric, task, history) for metric in task.metrics), self.name)
+        among = Estimators(samples, task, history)
         factor = self._factor(task, history)
         linear = [metric for metric in task.metrics if not metric.contrasts]
         found = [among.linearised(metric, missed_tail(factor)) for metric in linear]
@@ -143,7 +144,7 @@ class Assured(Method):
         sizes, gain = self._sizes(task, history, stages)
         options = {option.name: getattr(self, option.name) for option in fields(self)}
         fitted = {_train(one.stage, one.rows, history).tobytes(): one.belief for one in samples}
-        estimator = _Estimators(samples, task, history)(None)
+        estimator = Estimators(samples, task, history)(None)
         held = _Held(**options, fitted=fitted, held=estimator.belief, sizes=sizes, gain=gain)
         return Rehearsal(held, estimator.belief, *_right(estimator))
 
@@ -204,15 +205,16 @@ class Assured(Method):
             plain = of_truth or all(metric.right_or_wrong for metric in task.metrics)
             least = 0 if plain else RECIPE.pilot_class_labels
             return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, self._doubt(task, of_truth), least), 1.0
-        among = _Estimators(samples, task, history)
+        among = Estimators(samples, task, history)
         estimator = among(None)
-        believed, seen, rows = self._importance(task, among)
+        found = importance_for(task, estimator, self._urgencies(task, among), self.growth * estimator.labels)
+        uniform = found.uniform if self.defensive_share is None else self.defensive_share
         folds = folds_of(history.domains, task.seed)
-        sizes = tempered_sizes(believed, seen, rows, folds, self._defensive_share(task, estimator))[0]
+        sizes = tempered_sizes(found.believed, found.seen, found.rows, folds, uniform)[0]
         open_, scale = history.known < 0, 1.0
+        expected = found.believed if pool.weights is None else found.believed * pool.weights
         if of_truth:  # judges explain the labels of the pilot as well: later stages gain by their draws alone
-            scale = float((believed if pool.weights is None else believed * pool.weights)[open_].sum())
-        expected = believed if pool.weights is None else believed * pool.weights
+            scale = float(expected[open_].sum())
         return sizes, expected_gain(expected[open_] / max(scale, 1e-300), sizes[open_])
 
     def _doubt(self, task: Task, of_truth: bool) -> Array | None:
@@ -232,7 +234,7 @@ class Assured(Method):
             differ = disagreement(answers, len(pool.classes))
             return np.asarray(uniform + (1 - uniform) * differ / max(float(differ.mean()), 1e-12))
         contest = self._contest(task, history, samples, task.rank)
-        believed, seen = _by_unit(*importance(contest), contest.rows, pool.weights)
+        believed, seen = by_unit(*importance(contest), contest.rows, pool.weights)
         return tempered_sizes(believed, seen, contest.rows, folds_of(history.domains, task.seed), uniform)[0]
 
     def contest(self, task: Task, history: History, metrics: tuple[Metric, ...]) -> Contest | None:
@@ -244,52 +246,14 @@ class Assured(Method):
         self, task: Task, history: History, samples: list[StageSample], metrics: tuple[Metric, ...]
     ) -> Contest:
         quick = [replace(sample, belief=sample.belief.written_out) for sample in samples]
-        return Contest(_Estimators(quick, task, history), metrics, self._factor(task, history), task.fraction)
+        return Contest(Estimators(quick, task, history), metrics, self._factor(task, history), task.fraction)
 
-    def _defensive_share(self, task: Task, estimator: Difference) -> float:
-        """The share of uniform draws: enough that errors nobody saw do not decide the width, where errors are rare.
+    def _urgencies(self, task: Task, among: Estimators) -> Array:
+        """(K,) how much each metric counts for the draws.
 
-        With n uniform labels and error rate e, unseen errors reach log(1/a) / n and the standard error is
-        sqrt(e (1 - e) / n); a uniform share tau makes the former 1 / tau times as long.
+        In proportion to 1 over the number of metrics of its kind, so that 20 class metrics do not drown accuracy; with
+        targets to the square of how many times too wide the interval still is.
         """
-        if self.defensive_share is not None:
-            return self.defensive_share
-        plain = [metric.about.right_or_wrong for metric in task.metrics]
-        right = float(np.trace(estimator.base) / max(estimator.base.sum(), 1e-300))
-        planned, z = self.growth * estimator.labels, normal_quantile(task.confidence)
-        ratio = missed_tail(z) / (z * math.sqrt(max(planned * right * (1 - right), 1e-12)))
-        wanted = min(max(ratio, RECIPE.least_defensive), RECIPE.most_defensive)
-        kinds = Counter(metric.kind for metric in task.metrics)
-        share = sum(plain) / len(plain) if all(plain) else 1 / len(kinds) if any(plain) else 0.0
-        return share * wanted + (1 - share) * RECIPE.least_defensive
-
-    def _importance(self, task: Task, among: "_Estimators") -> tuple[Array, Array, Array]:
-        """u_i^2 = sum_k w_k Var_f(D_ki(y)) / (random-sampling variance of k), (N,); the same as shown at rows (n,), by
-        one unit of weight.
-
-        w_k is in proportion to 1 over the number of metrics of its kind, so that 20 class metrics do not drown
-        accuracy; with targets to the square of how many times too wide the interval still is. Weights add up to 1.
-        """
-        estimator = among(None)
-        urgencies = np.array(self._urgency(task, among))
-        wanted = zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True)
-        believed, rows = np.zeros(len(task.pool)), np.concatenate([part.rows for part in estimator.parts])
-        shown = np.zeros(len(rows))
-        for metric, urgency in ((one, share / len(all_)) for all_, share in _components(wanted) for one in all_):
-            members = metric.members(task.pool)
-            influence, spread = _believed_influence(metric, estimator.belief, task.pool)
-            if spread <= 0 or urgency <= 0:
-                continue
-            variance = influence.moments(estimator.belief)[1]
-            residuals = [residuals_of(influence, part, estimator.known) for part in estimator.parts]
-            residual = np.concatenate(residuals)
-            if members is not None:
-                variance, residual = variance * members, residual * members[rows]
-            believed += urgency / spread * variance
-            shown += urgency / spread * residual**2
-        return (*_by_unit(believed, shown, rows, task.pool.weights), rows)
-
-    def _urgency(self, task: Task, among: "_Estimators") -> list[float]:
         families = Counter(metric.family for metric in task.metrics)
         shares = [1 / families[metric.family] for metric in task.metrics]
         targets = dict(task.targets)
@@ -302,7 +266,7 @@ class Assured(Method):
                     answer = self._answer(task, among.linearised(metric, missed_tail(factor)), factor)
                 width = 1.0 if math.isnan(answer.half_width) else answer.half_width
                 shares[place] *= min(25.0, max(0.04, (width / targets[metric.name]) ** 2))
-        return shares
+        return np.array(shares)
 
     # ------------------------------------------------------------ how sure
 
@@ -314,7 +278,7 @@ class Assured(Method):
         together = pairs * (len(task.metrics) if self.simultaneous else 1)
         return anytime_quantile(1 - (1 - task.confidence) / together, len(history.labels), planned)
 
-    def _gap(self, task: Task, history: History, metric: Metric, among: "_Estimators") -> Estimate:
+    def _gap(self, task: Task, history: History, metric: Metric, among: Estimators) -> Estimate:
         """The largest difference between groups, from intervals of all pairs that hold together."""
         factor = self._factor(task, history, pairs=len(metric.contrasts))
         found = [among.linearised(one, missed_tail(factor)) for one in metric.contrasts]
@@ -334,7 +298,7 @@ class Assured(Method):
             return Estimate(metric.name, value, value, value, *told, float(found.labels), kind, note)
         if math.isnan(found.value) or (found.drawn == 0 and found.unlabelled > 0):
             return Estimate(
-                metric.name, math.nan, math.nan, math.nan, *told, note=_insufficient(metric, found, len(task.pool))
+                metric.name, math.nan, math.nan, math.nan, *told, note=insufficient(metric, found, len(task.pool))
             )
         value = min(metric.bounds[1], max(metric.bounds[0], found.value))
         if metric.about.over_classes and found.labels < found.classes:
@@ -345,13 +309,13 @@ class Assured(Method):
             note = too_few_groups(ahead, task.pool.group_name)
             return Estimate(metric.name, value, math.nan, math.nan, *told, note=note)
         low, high = interval_of(found, value, factor, ahead)
-        note = metric.about.caution if found.skipped == 0 else _skip_note(metric, found)
+        note = metric.about.caution if found.skipped == 0 else skip_note(metric, found)
         least = 0.0 if ahead is None else ahead.least_half_width(factor)
         worth = found.effective_labels()
         if ahead is not None and not task.ahead:
             worth = found.effective_labels(ahead.evidence.variance, task.fraction)
         if found.unreached:
-            note, worth = _unreached_note(found), math.nan
+            note, worth = unreached_note(found), math.nan
         return Estimate(metric.name, value, low, high, *told, worth, kind, note, least_half_width=least)
 
     # ------------------------------------------------------------ fits
@@ -426,51 +390,6 @@ def _right(estimator: Difference) -> tuple[float, float]:
     return right, float(np.clip(worth, estimator.drawn / 4, RECIPE.largest_gain * estimator.drawn))
 
 
-class _Estimators:
-    """The difference estimators of sets of points, each made once."""
-
-    def __init__(self, samples: list[StageSample], task: Task, history: History) -> None:
-        self.samples, self.pool, self.history = samples, task.pool, history
-        self._found: dict[bytes | None, Difference] = {}
-
-    def __call__(self, members: Array | None) -> Difference:
-        """The estimator of the members (the whole pool by default)."""
-        key = None if members is None else np.packbits(members).tobytes()
-        if key not in self._found:
-            inside = np.ones(len(self.pool), np.bool_) if members is None else members
-            skipped = np.array(list(self.history.skipped), np.int64)
-            domains = self.history.domains if self.history.grown else None
-            self._found[key] = Difference(self.samples, self.pool, self.history.known, inside, skipped, domains)
-        return self._found[key]
-
-    def linearised(self, metric: Metric, tail: float) -> Linearised:
-        """A metric, or a difference of two, to first order."""
-        if len(metric.parts) > 1:
-            return linearised_sum(metric, self, tail)
-        return linearised(self(metric.members(self.pool)), metric, tail)
-
-
-def _by_unit(believed: Array, seen: Array, rows: Array, weights: Array | None) -> tuple[Array, Array]:
-    """Squared residuals by one unit of weight: (N,) as believed, (n,) as seen at these rows."""
-    return (believed, seen) if weights is None else (believed / weights**2, seen / weights[rows] ** 2)
-
-
-def _components(wanted: Iterable[tuple[Metric, float]]) -> Iterator[tuple[tuple[Metric, ...], float]]:
-    """The metrics whose labels a metric needs, with its urgency: itself, or that of each group for a gap."""
-    for metric, urgency in wanted:
-        yield (tuple(part for _, part in metric.parts) if metric.contrasts else (metric,)), urgency
-
-
-def _believed_influence(metric: Metric, belief: Belief, pool: Pool) -> tuple[ItemInfluence, float]:
-    """(D at items if labels are as believed, its spread under random sampling)."""
-    sides = []
-    for factor, part in metric.parts:
-        members = part.members(pool)
-        sides.append((factor, part.moved_by(pool, Believed(belief, members, pool.weights))[1], members))
-    items = sides[0][1] if len(sides) == 1 else sum_of_items(sides)
-    return items, items.spread(Believed(belief, metric.members(pool), pool.weights))
-
-
 def _training_weights(exposure: Array) -> Array:
     """(n,) how much each label counts in fits: 1/sqrt(pi), at most a multiple of the mean; 1 where nobody drew it."""
     chance = np.where(exposure > 0, -np.expm1(-exposure), 1.0)
@@ -493,33 +412,6 @@ def _simultaneous_factor(task: Task, found: list[Linearised]) -> float:
     return simultaneous_quantile(kept, task.confidence, np.random.default_rng([task.seed, SIMULTANEOUS]))
 
 
-def _undefined(metric: Metric, task: Task, history: History) -> Estimate:
-    """The answer while no drawn label tells anything."""
-    labels = len(history.labels)
-    note = "undefined: no label yet" if labels == 0 else "undefined: no drawn label yet"
-    return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
-
-
-def _insufficient(metric: Metric, found: Linearised, points: int) -> str:
-    """Why there is no estimate, and how many labels it would take."""
-    if found.drawn:
-        return f"undefined: no label so far tells about {metric.name}"
-    share = found.size / max(points, 1)
-    more = math.ceil(LEAST_DRAWN / share)
-    return (
-        f"insufficient: no drawn label among these {found.size:,} points; about {more:,} labels of the pool, "
-        f"or {min(LEAST_DRAWN, found.size)} among them, would do"
-    )
-
-
-def _unreached_note(found: Linearised) -> str:
-    """Why an interval is wide: points that came later and of which none was drawn and labelled."""
-    return (
-        f"no drawn label among {found.unreached:,} points that were added: they may be anything; about "
-        f"{min(LEAST_DRAWN, found.unreached)} labels among them would do"
-    )
-
-
 def _newest_first(task: Task, history: History) -> tuple[int | None, int]:
     """(the newest domain, how many draws it lacks of the budget of a wave); (None, no limit) once it has them."""
     if task.wave_budget is None or not history.grown:
@@ -528,12 +420,3 @@ def _newest_first(task: Task, history: History) -> tuple[int | None, int]:
     drawn = int(((history.drawn >= rows.start) & (history.drawn < rows.stop)).sum())
     left = min(task.wave_budget - drawn, int(history.open[rows].sum()))
     return (len(history.domains) - 1, left) if left > 0 else (None, history.n_points)
-
-
-def _skip_note(metric: Metric, found: Linearised) -> str:
-    share = found.skipped / (found.labels + found.skipped)
-    bounds = ""
-    if metric.about.right_or_wrong:
-        low, high = found.value * (1 - share), found.value * (1 - share) + share
-        bounds = f"; if the model is always wrong or always right there, {low:.3f} to {high:.3f}"
-    return f"{found.skipped} of {found.labels + found.skipped} points had no answer ({share:.0%}){bounds}"

@@ -1,7 +1,10 @@
 """Sizes of a stage: how often each point should be drawn, from labels of earlier stages alone."""
 
+import math
+
 import numpy as np
 
+from altmas.intervals import missed_tail
 from altmas.methods.assured.recipe import RECIPE
 from altmas.types import Array
 
@@ -55,6 +58,23 @@ def tempered_sizes(
     share = RECIPE.variance_share
     shape = (1 - share) * even(np.sqrt(expected), folds) + share * even(expected, folds)
     return np.asarray(defensive_share + (1 - defensive_share) * shape), powers
+
+
+def uniform_share(gain: Array, spread: float, labels: float, quantile: float) -> float:
+    """The share of draws that should stay uniform, so that what nobody saw does not decide the width of a metric.
+
+    gain    (N,) how much each point would change the metric if it were not as believed
+    spread  N times the variance of the metric's terms under random sampling
+    labels  that are planned
+
+    With n uniform labels the metric can be off by b for what they did not meet (V4): the log(1/a) N / n points with the
+    largest gains. A uniform share tau makes that 1 / tau times as long; it need not be longer than z standard errors.
+    """
+    reached = missed_tail(quantile) * len(gain) / max(labels, 1.0)
+    count = int(min(max(math.ceil(reached), 1), len(gain)))
+    unseen = float(np.partition(gain, len(gain) - count)[len(gain) - count :].sum()) * min(reached / count, 1.0)
+    wanted = unseen / max(quantile * math.sqrt(len(gain) * spread / max(labels, 1.0)), 1e-300)
+    return min(max(wanted, RECIPE.least_defensive), RECIPE.most_defensive)
 
 
 def even(sizes: Array, folds: Array) -> Array:

@@ -138,6 +138,16 @@ class Difference:
         """(N,) exposure of each point over all stages in which it was open."""
         return np.asarray(sum((sample.stage.exposure for sample in self.samples), np.zeros(len(self.known))))
 
+    def hazard_within(self, members: Mask) -> tuple[Array, int]:
+        """((N,) hazard of each of these members by their own draws (V11), how many these were); members by no label."""
+        hazard, draws = np.zeros(len(self.known)), 0
+        for sample in self.samples:
+            reached, count = sample.stage.hazard_within(members)
+            if count:
+                hazard += np.where(sample.stage.population, sample.stage.sizes * reached, 0.0)
+                draws += count
+        return hazard, draws
+
     @cached_property
     def unlabelled(self) -> Mask:
         """(N,) points inside without a label."""

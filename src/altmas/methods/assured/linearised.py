@@ -11,12 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
+from altmas.history import History
 from altmas.intervals import Evidence, largest_unseen
 from altmas.methods.assured.estimator import Base, Difference
-from altmas.methods.assured.parts import Mask, residuals_of
+from altmas.methods.assured.parts import Mask, StageSample, residuals_of
 from altmas.methods.assured.recipe import RECIPE
 from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, sum_of_items
+from altmas.task import Task
 from altmas.types import Array
 
 
@@ -211,13 +213,14 @@ def _groups(
     def group(points: Mask) -> Group:
         shown, left = squares[points[rows]], among.unlabelled & points & ~among.unreached
         total = float(shown.sum())
+        hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
         return Group(
             shown=total,
             worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
             believed=float(believed[points].sum()),
             third=float(skewed[points].sum()),
-            unseen_low=largest_unseen((mean - lowest)[left], among.exposure[left], tail),
-            unseen_high=largest_unseen((highest - mean)[left], among.exposure[left], tail),
+            unseen_low=largest_unseen((mean - lowest)[left], hazard[left], tail, draws),
+            unseen_high=largest_unseen((highest - mean)[left], hazard[left], tail, draws),
         )
 
     return [group(points) for points in members]
@@ -241,3 +244,27 @@ def _largest_change(among: Difference, items: ItemInfluence) -> float:
     own = among.weight[among.unlabelled]  # steps are unequal: that of one unit, times the weight of an average unit
     moving = own[changes > 0]
     return float((changes / own).max(initial=0.0) * ((moving**2).sum() / max(moving.sum(), 1e-300)))
+
+
+class Estimators:
+    """The difference estimators of sets of points, each made once."""
+
+    def __init__(self, samples: list[StageSample], task: Task, history: History) -> None:
+        self.samples, self.pool, self.history = samples, task.pool, history
+        self._found: dict[bytes | None, Difference] = {}
+
+    def __call__(self, members: Array | None) -> Difference:
+        """The estimator of the members (the whole pool by default)."""
+        key = None if members is None else np.packbits(members).tobytes()
+        if key not in self._found:
+            inside = np.ones(len(self.pool), np.bool_) if members is None else members
+            skipped = np.array(list(self.history.skipped), np.int64)
+            domains = self.history.domains if self.history.grown else None
+            self._found[key] = Difference(self.samples, self.pool, self.history.known, inside, skipped, domains)
+        return self._found[key]
+
+    def linearised(self, metric: Metric, tail: float) -> Linearised:
+        """A metric, or a difference of two, to first order."""
+        if len(metric.parts) > 1:
+            return linearised_sum(metric, self, tail)
+        return linearised(self(metric.members(self.pool)), metric, tail)

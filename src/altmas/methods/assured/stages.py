@@ -61,6 +61,15 @@ class Stage:
         """(N,) p_i of (V1); 0 outside the population."""
         return np.asarray(-np.expm1(-self.exposure))
 
+    def hazard_within(self, members: Mask) -> tuple[float, int]:
+        """(Lambda of (V11), how far the race among these members has come by their own draws; how many these were)."""
+        rows = self.used[members[self.used]]
+        if self.from_first_edition:
+            return self.threshold, len(rows)
+        sizes = self.sizes[rows]
+        left = float(self.sizes[members & self.population].sum()) - (np.cumsum(sizes) - sizes)
+        return float((1 / np.maximum(left, sizes)).sum()), len(rows)
+
     def next_points(self, free: Mask, n: int) -> NDArray[np.int64]:
         """The next n points of the order that are free, fewer if there are fewer."""
         rows = np.flatnonzero(free & self.population)

@@ -1,0 +1,45 @@
+"""What is said beside an estimate, or in its place: why there is none, why it is wide, what skips may hide."""
+
+import math
+
+from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.history import History
+from altmas.methods.assured.linearised import Linearised
+from altmas.metrics import Metric
+from altmas.task import Task
+
+
+def undefined(metric: Metric, task: Task, history: History) -> Estimate:
+    """The answer while no drawn label tells anything."""
+    labels = len(history.labels)
+    note = "undefined: no label yet" if labels == 0 else "undefined: no drawn label yet"
+    return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
+
+
+def insufficient(metric: Metric, found: Linearised, points: int) -> str:
+    """Why there is no estimate, and how many labels it would take."""
+    if found.drawn:
+        return f"undefined: no label so far tells about {metric.name}"
+    share = found.size / max(points, 1)
+    more = math.ceil(LEAST_DRAWN / share)
+    return (
+        f"insufficient: no drawn label among these {found.size:,} points; about {more:,} labels of the pool, "
+        f"or {min(LEAST_DRAWN, found.size)} among them, would do"
+    )
+
+
+def unreached_note(found: Linearised) -> str:
+    """Why an interval is wide: points that came later and of which none was drawn and labelled."""
+    return (
+        f"no drawn label among {found.unreached:,} points that were added: they may be anything; about "
+        f"{min(LEAST_DRAWN, found.unreached)} labels among them would do"
+    )
+
+
+def skip_note(metric: Metric, found: Linearised) -> str:
+    share = found.skipped / (found.labels + found.skipped)
+    bounds = ""
+    if metric.about.right_or_wrong:
+        low, high = found.value * (1 - share), found.value * (1 - share) + share
+        bounds = f"; if the model is always wrong or always right there, {low:.3f} to {high:.3f}"
+    return f"{found.skipped} of {found.labels + found.skipped} points had no answer ({share:.0%}){bounds}"

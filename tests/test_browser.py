@@ -231,13 +231,16 @@ def test_a_killed_server_loses_no_label_and_the_page_goes_on(browser: Browser, t
         assert "not saved yet: 1" in browser.text("saved-text")
         assert "kept in this browser" in browser.text("banner-text")
         browser.label("3")
+        browser.until(lambda: "2 answers are kept" in browser.text("banner-text"))
+        browser.press("2")  # the last item that the page holds
+        browser.until(lambda: "when the server is back" in browser.text("nothing-text"))
         assert len(told(tmp_path)) == 1
         server.start()
         browser.saved()
-        browser.until(lambda: browser.js("return document.getElementById('banner').hidden"))
+        browser.until(lambda: browser.ready and browser.js("return document.getElementById('banner').hidden"))
         browser.label("1")
         browser.saved()
-        assert told(tmp_path) == ["cat", "dog", "owl", "cat"]
+        assert told(tmp_path) == ["cat", "dog", "owl", "dog", "cat"]
 
 
 def test_what_waits_in_a_closed_tab_is_sent_when_the_page_is_opened_again(browser: Browser, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("selenium", reason="browser tests need selenium")
 
 from test_browser import Browser, pytestmark  # noqa: E402, F401
-from test_report import CLASSES, EVIL, make_session  # noqa: E402
+from test_report import CLASSES, EVIL, make_session, many  # noqa: E402, F401
+from web_world import axe_violations  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +112,33 @@ def test_nothing_is_clipped_on_paper(opened, paper):
         ".every(one => one.getBoundingClientRect().right <= innerWidth + 1)"
     )
     opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def faults(browser):
+    """{scheme: what axe-core finds} with all details open."""
+    browser.js("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    found = {}
+    for scheme in ("light", "dark"):
+        browser.prefer(prefers_color_scheme=scheme)
+        found[scheme] = axe_violations(browser.driver)
+    browser.prefer()
+    return found
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_axe_finds_nothing(opened, width):
+    opened.size(width, 900)
+    assert faults(opened) == {"light": [], "dark": []}
+
+
+def test_with_77_classes_it_opens_within_a_second_and_axe_finds_nothing(opened, many, tmp_path):  # noqa: F811
+    (tmp_path / "many.html").write_text(many[1].to_html(), encoding="utf-8")
+    seconds = []
+    for _ in range(3):  # the quickest: other processes share the machine
+        opened.driver.get((tmp_path / "many.html").as_uri())
+        opened.until(lambda: opened.js("return performance.getEntriesByType('navigation')[0].loadEventEnd > 0"))
+        seconds.append(opened.js("return performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000)
+    assert min(seconds) < 1
+    opened.size(390, 900)
+    assert opened.js("return document.documentElement.scrollWidth") <= 390
+    assert faults(opened) == {"light": [], "dark": []}

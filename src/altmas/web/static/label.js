@@ -193,10 +193,8 @@ function take(answer) {
 function lost(why) {
   if (!page.away) say("The server does not answer.");
   page.away = why;
-  const kept = page.outbox && page.outbox.entries.length;
-  const mine = kept ? ` ${kept === 1 ? "One label is" : `${kept} labels are`} kept in this browser and will be sent when it is back.` : " Trying again.";
-  banner(why + mine);
   drawSaved();
+  if (!current()) drawNothing();
 }
 
 function heard() {
@@ -419,7 +417,7 @@ function setBusy(busy) {
 async function drawNothing() {
   const turn = drawn;
   const which = page.paused ? "paused" : page.asks ? "asks" : page.nothing;
-  let [title, text, ...buttons] = ["One moment", (page.header && page.header.supply.problem) || "The next items are being chosen."];
+  let [title, text, ...buttons] = ["One moment", page.away ? "The next items come when the server is back." : page.header?.supply.problem || "The next items are being chosen."];
   if (which !== "wait") {
     try {
       [title, text, ...buttons] = (await part("ends")).ending(which);
@@ -465,11 +463,13 @@ export function drawStrip() {
 function drawSaved() {
   const waiting = page.outbox ? page.outbox.entries.length : 0;
   const problem = page.away || (page.outbox && page.outbox.problem);
+  if (problem && !page.away) return lost(problem);
+  const kept = waiting ? `${waiting === 1 ? "One answer is" : `${waiting} answers are`} kept in this browser and will be sent when it is back.` : "Trying again.";
+  if (problem) banner(`${problem} ${kept}`);
   const savedAt = page.header && page.header.saved_at;
   let [state, text] = savedAt ? ["saved", `saved ${clock(savedAt)}`] : ["idle", "nothing to save yet"];
   if (waiting) [state, text] = ["saving", "saving …"];
   if (problem) [state, text] = ["away", waiting ? `not saved yet: ${waiting}` : "no connection"];
-  if (waiting && problem && problem !== page.away) lost(problem);
   byId("saved").dataset.state = state;
   byId("saved-text").textContent = text;
 }

@@ -1,9 +1,12 @@
 """Sizes of a stage: as far from uniform as the labels bear out."""
 
+import math
+
 import numpy as np
 import pytest
 
-from altmas.methods.assured.design import even, expected_gain, pilot_sizes, tempered_sizes
+from altmas.intervals import missed_tail, normal_quantile
+from altmas.methods.assured.design import even, expected_gain, pilot_sizes, tempered_sizes, uniform_share
 from altmas.methods.assured.recipe import RECIPE
 
 UNIFORM, STEEP = 0.1, 0.9 * RECIPE.variance_share
@@ -107,3 +110,15 @@ def test_a_class_that_nobody_predicts_and_a_fold_that_nobody_believes_in_change_
     predictions = np.array([0] * 990 + [1] * 10)
     np.testing.assert_allclose(pilot_sizes(predictions, 3, 50), pilot_sizes(predictions, 2, 50))
     np.testing.assert_allclose(even(np.array([0.0, 0, 1, 3]), np.array([0, 0, 1, 1])), [0, 0, 0.5, 1.5])
+
+
+def test_the_share_of_uniform_draws_is_what_they_would_leave_unseen_against_the_standard_error():
+    """400 labels of 10,000 points: b of the 3.7 / 400 of the points with the largest gains, over z standard errors."""
+    gain, z = np.full(10_000, 0.9 / 10_000), normal_quantile(0.95)
+    for rate, share in [(0.5, 0.35), (0.06, 0.359), (0.03, 0.5), (0.005, 0.7)]:
+        unseen = missed_tail(z) / 400 * 0.9
+        error = math.sqrt(rate * (1 - rate) / 400)
+        found = uniform_share(gain, np.full(10_000, rate * (1 - rate) / 10_000**2), 400, z)
+        assert found == pytest.approx(min(max(unseen / (z * error), 0.35), 0.7)) == pytest.approx(share, abs=0.005)
+    few = np.where(np.arange(10_000) < 50, 1.0, 0.0)  # fewer points matter than could be missed
+    assert uniform_share(few, few * 2, 400, z) == pytest.approx(50 / (z * math.sqrt(10_000 * 100 / 400)))

@@ -76,7 +76,8 @@ def uniform_share(gain: Array, variance: Array, labels: float, quantile: float) 
     count = int(min(max(math.ceil(reached), 1), n_points))
     unseen = float(np.partition(gain, n_points - count)[n_points - count :].sum()) * min(reached / count, 1.0)
     wanted = unseen / max(quantile * math.sqrt(n_points * float(variance.sum()) / planned), 1e-300)
-    return min(max(wanted, RECIPE.least_defensive), RECIPE.most_defensive)
+    share = min(max(wanted, RECIPE.least_defensive), RECIPE.most_defensive)
+    return round(share, 6)  # the same for sums that differ in their last digits, as with other units of weight
 
 
 def even(sizes: Array, folds: Array) -> Array:

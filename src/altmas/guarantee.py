@@ -22,8 +22,29 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from altmas.ratios import OPEN, Ratio
+from altmas.ratios import OPEN, SKIPPED, Ratio, TableRatio, difference, kappa_tables, linear_tables, table_ratio
 from altmas.types import Array
+
+__all__ = [
+    "OPEN",
+    "SKIPPED",
+    "Evidence",
+    "Ratio",
+    "Stage",
+    "TableRatio",
+    "Terms",
+    "decide",
+    "difference",
+    "horizons",
+    "impossible",
+    "interval",
+    "kappa_tables",
+    "linear_tables",
+    "log_capital",
+    "surprise",
+    "table_ratio",
+    "terms",
+]
 
 Answer = Literal["above", "below", "undecided"]
 

@@ -33,7 +33,7 @@ from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
 from benchmarks.data import HELD_OUT, NAMES, DataMissing, NamedPool, load  # noqa: E402
 from benchmarks.learnable_limit import learnable_limit  # noqa: E402
-from benchmarks.store import RESULTS, RUNS, Runs, keep_csv, read_csv, write_csv  # noqa: E402
+from benchmarks.store import RESULTS, RUNS, Runs, keep_csv  # noqa: E402
 
 Array = NDArray[Any]
 
@@ -303,8 +303,7 @@ def main() -> None:
 
 
 def keep(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Put rows into the table; those of methods that were not run now stay, those of another edition of ours do not."""
-    write_csv(path, [row for row in read_csv(path) if row["method"] != "assured" or row.get("edition") == EDITION])
+    """Put rows into the table in place of those of the same cells; others stay, with the edition that they are of."""
     keep_csv(path, rows, "pool", "track", "aim", "method", "labels", "metric")
 
 

@@ -57,7 +57,7 @@ def test_the_limit_is_one_where_nothing_can_be_learned_and_large_where_everythin
     assert limit_of(np.where(right, 0.99, 0.01), right) > 10
 
 
-def test_rows_of_other_methods_stay_and_those_of_another_edition_do_not(tmp_path):
+def test_rows_of_other_cells_stay_with_their_edition(tmp_path):
     path = tmp_path / "label_value.csv"
     key = {"pool": "p", "track": "hard", "aim": "several", "labels": 400, "metric": "accuracy"}
     old = [
@@ -70,6 +70,7 @@ def test_rows_of_other_methods_stay_and_those_of_another_edition_do_not(tmp_path
     label_value.keep(path, [{**key, "method": "tradition", "edition": "", "rmse": 5}])
     assert [(row["method"], row["rmse"]) for row in read_csv(path)] == [
         ("altmas", "1"),
+        ("assured", "2"),
         ("assured", "3"),
         ("tradition", "5"),
     ]

@@ -140,12 +140,15 @@ class Difference:
 
     def hazard_within(self, members: Mask) -> tuple[Array, int]:
         """((N,) hazard of each of these members by their own draws (V11), how many these were); members by no label."""
-        hazard, draws = np.zeros(len(self.known)), 0
+        rows, draws = np.flatnonzero(members), 0
+        own = np.zeros(len(rows))
         for sample in self.samples:
             reached, count = sample.stage.hazard_within(members)
             if count:
-                hazard += np.where(sample.stage.population, sample.stage.sizes * reached, 0.0)
+                own += sample.stage.sizes[rows] * sample.stage.population[rows] * reached
                 draws += count
+        hazard = np.zeros(len(self.known))
+        hazard[rows] = own
         return hazard, draws
 
     @cached_property

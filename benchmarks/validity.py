@@ -17,6 +17,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -211,10 +212,16 @@ def cells(cases: Sequence[str], methods: Sequence[str]) -> Iterator[Cell]:
             yield from (Cell(case, telling, "assured") for telling in TELLINGS if telling != "lockstep")
 
 
+@cache
+def made(case: str) -> Made:
+    """The pool of a case and its truth, once in each process: what is kept with a pool serves all its runs."""
+    return CASES[case].make()
+
+
 def run(cell: Cell, seeds: Sequence[int]) -> list[dict[str, Any]]:
     """One line for each seed: {"seed": ..., labels: [[value, low, high], ...]}."""
     case, method = CASES[cell.case], METHODS[cell.method]()
-    pool, truth = case.make()
+    pool, truth = made(cell.case)
     metrics = metric_set(case.metrics, pool)
     lines = []
     for seed in seeds:
@@ -237,13 +244,14 @@ def run_all(wanted: Sequence[Cell], runs: int, n_jobs: int, table: Sequence[Row]
             if seeds:
                 jobs.append((cell, seeds))
 
-    def finished(cell: Cell, seeds: Sequence[int]) -> tuple[Cell, list[dict[str, Any]]]:
-        return cell, run(cell, seeds)
-
     with progress_bar("validity", len(jobs)) as bar:
-        for cell, lines in in_processes(finished, jobs, n_jobs, ordered=False):
+        for cell, lines in in_processes(_finished, jobs, n_jobs, ordered=False):
             cell.runs.add(*lines)
             bar.advance(1)
+
+
+def _finished(cell: Cell, seeds: Sequence[int]) -> tuple[Cell, list[dict[str, Any]]]:
+    return cell, run(cell, seeds)
 
 
 # ---------------------------------------------------------------- reading
@@ -268,7 +276,7 @@ def rows_of(cell: Cell, table: Sequence[Row]) -> Iterator[Row]:
         yield from old.values()
         return
     case = CASES[cell.case]
-    pool, truth = case.make()
+    pool, truth = made(cell.case)
     exact = truth_values(pool, truth, metric_set(case.metrics, pool))
     for labels in case.labels:
         values = np.array([line[str(labels)] for line in runs], np.float64)
@@ -430,4 +438,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from benchmarks import validity  # under its own name, by which worker processes find its functions
+
+    validity.main()

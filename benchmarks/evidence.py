@@ -16,6 +16,8 @@ from benchmarks.tables import DOCS, markdown, rewrite_page
 PAGE = DOCS / "evidence.md"
 FIGURE = RESULTS / "label_value.png"
 HELD_OUT = RESULTS / "label_value_held_out.csv"
+EDITIONS = RESULTS / "label_value_editions.csv"
+"""What earlier editions of `assured` reached with 400 labels: rows of their label_value.csv."""
 NOMINAL, LEAST, GIVEN_AWAY = 0.95, 0.93, 0.985
 
 
@@ -139,6 +141,33 @@ def held_out_table(rows: list[Row]) -> str:
     return markdown(head, lines)
 
 
+def editions_table(rows: list[Row], earlier: list[Row]) -> str:
+    """Geometric means of the present edition over earlier ones at n = 400, over the cells that both have."""
+    keys = ("pool", "track", "aim", "metric")
+    now = {tuple(row[key] for key in keys): row for row in chosen(rows, method="assured", labels=400.0)}
+    lines = []
+    for edition in dict.fromkeys(row["edition"] for row in earlier):
+        for kind, metrics in EDITION_KINDS.items():
+            before = [row for row in chosen(earlier, edition=edition) if row["metric"] in metrics]
+            pairs = [(now[cell], row) for row in before if (cell := tuple(row[key] for key in keys)) in now]
+            ratios = [_ratio(pairs, column) for column in ("label_value", "rmse", "half_width")]
+            lines.append([edition, kind, len(pairs), *(f"{ratio:.2f}" for ratio in ratios)])
+    return markdown(["edition", "metrics", "cells", "label value", "error", "half-width"], lines)
+
+
+EDITION_KINDS = {
+    "accuracy": ("accuracy",),
+    "classes": ("per_class", "macro_f1", "f1[match]"),
+    "all": ("accuracy", "per_class", "macro_f1", "f1[match]"),
+}
+
+
+def _ratio(pairs: list[tuple[Row, Row]], column: str) -> float:
+    """Geometric mean of now / before, over the pairs that have both numbers."""
+    logs = [math.log(now[column] / row[column]) for now, row in pairs if now[column] > 0 and row[column] > 0]
+    return math.exp(sum(logs) / len(logs))
+
+
 def _worth(row: Row) -> str:
     if row["label_value"] != row["label_value"]:
         return "–"
@@ -162,8 +191,9 @@ TABLES = {
 
 def write_page(rows: list[Row]) -> None:
     """The page with its tables made anew."""
-    tables = {name: table(rows) for name, table in TABLES.items()} | {"held out": held_out_table(rows_of(HELD_OUT))}
-    rewrite_page(PAGE, tables)
+    tables = {name: table(rows) for name, table in TABLES.items()}
+    apart = {"held out": held_out_table(rows_of(HELD_OUT)), "editions": editions_table(rows, rows_of(EDITIONS))}
+    rewrite_page(PAGE, tables | apart)
 
 
 # ---------------------------------------------------------------- figure

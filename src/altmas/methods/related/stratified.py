@@ -117,7 +117,7 @@ def expected_spreads(confidence: Array, strata: Array, rows: Array, wrong: Array
     return np.asarray(np.sqrt(rate * (1 - rate)))
 
 
-def check_option(method: str, option: str, given: str, known: object) -> None:
+def check_option(method: str, option: str, value: str, known: object) -> None:
     """MethodError if an option of a method is not one of the values known."""
-    if given not in known:  # type: ignore[operator]
-        raise MethodError(f"method {method!r}: {option} {given!r} does not exist; expected one of {', '.join(known)}")  # type: ignore[arg-type]
+    if value not in known:  # type: ignore[operator]
+        raise MethodError(f"method {method!r}: {option} {value!r} does not exist; expected one of {', '.join(known)}")  # type: ignore[arg-type]

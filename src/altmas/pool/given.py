@@ -57,8 +57,8 @@ def number_of_points(
     """N; PoolError if models have different numbers of answers, features are sparse, or nothing says how many."""
     lengths = {name: len(names) for name, names in answers.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
-        raise PoolError(f"the models have different numbers of predictions ({told}); each needs one for every point")
+        listed = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
+        raise PoolError(f"the models have different numbers of predictions ({listed}); each needs one for every point")
     if hasattr(features, "toarray"):
         raise PoolError("features is a sparse matrix; pass features.toarray(), or fewer columns by TruncatedSVD")
     parts: list[Any] = [*answers.values(), features, ids, items, *(slices or {}).values()]

@@ -104,7 +104,7 @@ class Search(Protocol):
     classes: Sequence[Any]
     dimensions: int
     looks: list[list[tuple[Array, float]]]  # for each class, what was seen where
-    told: list[Look]  # the same for people, in order
+    log: list[Look]  # every look in order, as people read it
 
     def coordinates(self, theta: Array) -> Array:
         """(n, d') theta as the process sees it."""
@@ -148,7 +148,7 @@ def worst_case(
     scenarios = [scenario for c in range(len(search.classes)) if (scenario := search.scenario(c)) is not None]
     if not scenarios:
         raise PoolError("the oracle gave no label for any point that it was asked about; there is no scenario to tell")
-    return WorstCase(tuple(sorted(scenarios, key=lambda scenario: -scenario.error)), tuple(search.told))
+    return WorstCase(tuple(sorted(scenarios, key=lambda scenario: -scenario.error)), tuple(search.log))
 
 
 def _explore(search: Search, budget: int, rng: np.random.Generator, progress: bool) -> None:
@@ -209,7 +209,7 @@ class TransformationSearch:
             raise PoolError(f"classes {listing(unknown)} have no input; labels hold {listing(known)}")
         self.dimensions = len(self.names)
         self.looks: list[list[tuple[Array, float]]] = [[] for _ in self.classes]
-        self.told: list[Look] = []
+        self.log: list[Look] = []
         self.rows = [rng.permutation(np.flatnonzero(self.labels == name))[: where.per_class] for name in self.classes]
 
     def coordinates(self, theta: Array) -> Array:
@@ -232,7 +232,7 @@ class TransformationSearch:
             )
         error = float((predicted != self.labels[rows]).mean())
         self.looks[c].append((theta, error))
-        self.told.append((self.classes[c], at, error))
+        self.log.append((self.classes[c], at, error))
         return True
 
     def reward(self, c: int) -> float:
@@ -280,7 +280,7 @@ class RegionSearch:
         self.classes: Sequence[Any] = [pool.classes[code] for code in self.codes]
         self.open = np.ones(len(pool), np.bool_)
         self.looks: list[list[tuple[Array, float]]] = [[] for _ in self.classes]
-        self.told: list[Look] = []
+        self.log: list[Look] = []
 
     def coordinates(self, theta: Array) -> Array:
         return np.atleast_2d(theta)
@@ -295,7 +295,7 @@ class RegionSearch:
         if label is not None:
             wrong = float(self.pool.code(label, where=f"point {self.pool.ids[row]!r}: ") != self.codes[c])
             self.looks[c].append((self.positions[row], wrong))
-            self.told.append((self.classes[c], _named(self.positions[row]), wrong))
+            self.log.append((self.classes[c], _named(self.positions[row]), wrong))
         return True
 
     def reward(self, c: int) -> float:

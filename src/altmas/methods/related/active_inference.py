@@ -212,7 +212,7 @@ class View:
     @classmethod
     def of(cls, task: Task, history: History, batches: Batches, inside: Array) -> "View":
         volunteered = volunteered_mask(history)
-        told, population = np.flatnonzero(inside & volunteered), inside & ~volunteered
+        exact_rows, population = np.flatnonzero(inside & volunteered), inside & ~volunteered
         believed = tuple(
             None if belief is None else (belief.table(population), belief.rows(batches.rows))
             for belief in batches.beliefs
@@ -220,7 +220,7 @@ class View:
         return cls(
             batches=batches,
             inside=inside,
-            exact=table_of(task.pool.predictions[told], history.known[told], len(task.pool.classes)),
+            exact=table_of(task.pool.predictions[exact_rows], history.known[exact_rows], len(task.pool.classes)),
             plain=_plain_table(task, history, batches, inside),
             shift=_shift_table(task, batches, inside, believed),
             size=int(population.sum()),

@@ -129,8 +129,8 @@ def inclusion_of(history: History, inputs: Array, half: Array) -> Array:
     """(N,) 1 - prod over batches of (1 - share drawn of the point's bucket then, as far as its labels are known)."""
     designs: dict[bytes, tuple[Array, Array]] = {}
     for batch in history.batches:
-        told = (history.known[batch.indices] >= 0).mean() if len(batch.indices) else 0.0
-        planes, share = batch.record["planes"], batch.record["share"] * told
+        known_share = (history.known[batch.indices] >= 0).mean() if len(batch.indices) else 0.0
+        planes, share = batch.record["planes"], batch.record["share"] * known_share
         missed = designs.get(planes.tobytes(), (planes, np.ones(len(share))))[1]
         designs[planes.tobytes()] = planes, missed * (1 - share)
     left = np.ones(len(inputs))

@@ -81,10 +81,10 @@ def powered(
     """The solution and its lambda: T = sample scaled up + lambda (belief on the pool - on the sample, scaled up)."""
     predictions, known, n_classes = task.pool.predictions, history.known, len(task.pool.classes)
     exact = volunteered_mask(history)
-    told = np.flatnonzero(inside & exact)
+    volunteered = np.flatnonzero(inside & exact)
     rows = labelled_draws(history)
     rows = rows[inside[rows]]
-    table = table_of(predictions[told], known[told], n_classes)
+    table = table_of(predictions[volunteered], known[volunteered], n_classes)
     n, population = len(rows), inside & ~exact
     if n == 0:
         return Solution(table, 0.0, 0), 0.0

@@ -173,8 +173,8 @@ def labelled_draws(history: History) -> Ints:
 
 def last_told(history: History) -> Batch | None:
     """The last batch of which a label is known: points that merely wait must not change an estimate."""
-    told = (batch for batch in reversed(history.batches) if (history.known[batch.indices] >= 0).any())
-    return next(told, None)
+    with_label = (batch for batch in reversed(history.batches) if (history.known[batch.indices] >= 0).any())
+    return next(with_label, None)
 
 
 def stratified_sample(history: History, strata: Ints) -> WeightedSample:

@@ -109,8 +109,8 @@ class WeightedSample:
     def _solve(self, pool: Pool, known: Array, exact: Array, metric: Metric, inside: Array) -> Solution:
         in_slice, n_classes = inside[self.rows], len(pool.classes)
         a, y = pool.predictions[self.rows], known[self.rows]
-        told = np.flatnonzero(inside & exact)
-        table = table_of(pool.predictions[told], known[told], n_classes)
+        volunteered = np.flatnonzero(inside & exact)
+        table = table_of(pool.predictions[volunteered], known[volunteered], n_classes)
         total = float(self.weights[in_slice].sum())
         if total <= 0:
             return Solution(table, 0.0, 0)

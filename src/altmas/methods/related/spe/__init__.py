@@ -187,8 +187,8 @@ def _answers(options: Spe, task: Task, history: History, key: int) -> Answers:
     if len(spread):
         inner = BinnedScores.of(values[spread])
         bin_of[spread] = shares.shape[1] + inner.bin_of
-        among, told = np.flatnonzero(np.isin(spread, rows)), dict(zip(rows.tolist(), yes.tolist(), strict=True))
-        right = np.array([told[row] for row in spread[among].tolist()], np.bool_)
+        among, is_yes = np.flatnonzero(np.isin(spread, rows)), dict(zip(rows.tolist(), yes.tolist(), strict=True))
+        right = np.array([is_yes[row] for row in spread[among].tolist()], np.bool_)
         unknown = inner.counts(history.known[spread] < 0)
         mixture = Mixture(inner, unknown, inner.counts(among[~right]), inner.counts(among[right]))
         fitted, more = _fitted(options, mixture, rng)

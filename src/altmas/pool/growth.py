@@ -220,12 +220,3 @@ def with_slices(pool: Pool, slices: Mapping[str, NDArray[np.str_]]) -> Pool:
     wider = _copied(pool)
     wider.slices = {**pool.slices, **slices}
     return wider
-
-
-def waves_of(pool: Pool) -> list[str]:
-    """The waves in the order in which their first points stand in the pool."""
-    column = pool.slices.get(WAVE)
-    if column is None:
-        return []
-    seen, first_rows = np.unique(column, return_index=True)
-    return [str(seen[index]) for index in np.argsort(first_rows, kind="stable")]

@@ -149,7 +149,7 @@ def whole_counts(table: Array) -> NDArray[np.int64]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence about undefined parts: the value itself says nan."""
+    """No warning is shown about undefined values, which are nan."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield

@@ -36,7 +36,7 @@ def threshold_rows(metric: "Metric", pool: Pool) -> RowCodes:
 
 
 def one_row(metric: "Metric", pool: Pool) -> RowCodes:
-    """All points in one row: what no model has a say in."""
+    """All points in one row: for metrics of the truth alone."""
     return RowCodes(("one",), np.zeros(len(pool), np.int64), 1)
 
 
@@ -201,12 +201,12 @@ class Metric:
 
     @property
     def family(self) -> tuple[object, ...]:
-        """Metrics of one family share one vote on where labels are drawn, so that 20 classes do not drown accuracy."""
+        """Metrics of one family count as one in the design, so that those of 20 classes do not outweigh accuracy."""
         return (self.kind, self.where)
 
     @property
     def unit(self) -> str:
-        """What it is measured in; a function of the user's is like nothing but itself."""
+        """What it is measured in; a function of the user's has a unit of its own."""
         return self.name.partition("@")[0] if self.about.given else self.about.unit
 
     @property

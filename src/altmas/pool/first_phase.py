@@ -74,7 +74,7 @@ def refuse_sample(n: object, size: int, *, weighted: bool = False, sampled: bool
 
 
 class PassingSample:
-    """The same sample of rows that pass by in parts: those that may still be in it are kept.
+    """The same sample of a table that is read in parts: only rows that may still be in it are kept.
 
     size  rows that have passed
     """

@@ -147,7 +147,7 @@ def _decoded(content: bytes) -> Any:
 
 
 def descriptor(pixels: NDArray[Any]) -> Floats:
-    """What an image looks like from afar: 8 x 8 means of each channel, and gradients by cell and direction.
+    """A coarse description of an image: 8 x 8 means of each channel, and gradients by cell and direction.
 
     A grey image has 64 + 128 numbers, a coloured one 3 * 64 + 128.
     """

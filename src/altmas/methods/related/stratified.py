@@ -103,9 +103,9 @@ class Stratified(Method):
 def expected_spreads(confidence: Array, strata: Array, rows: Array, wrong: Array) -> Array:
     """(H,) sqrt(e (1 - e)) with the error rate e of each stratum by a logistic curve along the confidence.
 
-    A stratum's own labels must not decide how many more it gets: one that was right by luck would be left alone with
-    its luck, and the accuracy be overstated (by 0.3 to 0.5 of its RMSE at 400 labels). Two parameters for all strata
-    leave less of that (0.1 to 0.3), and tell apart strata in which no label was wrong.
+    A stratum's own labels must not decide how many more it gets: one whose few labels happened to be right would get
+    no more of them, and the accuracy be overstated (by 0.3 to 0.5 of its RMSE at 400 labels). Two parameters for all
+    strata leave less of that (0.1 to 0.3), and tell apart strata in which no label was wrong.
     """
     p = np.clip(confidence, 1e-6, 1 - 1e-6)
     odds = np.log(p) - np.log1p(-p)

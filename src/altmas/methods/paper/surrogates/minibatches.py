@@ -21,7 +21,7 @@ class Training:
     learning_rate  at the first step; it falls to 0 in a straight line
     max_steps      an upper limit on epochs * ceil(n / batch)
     enough         training ends before that once the loss, averaged over the last twenty steps or so, is below this:
-                   what is left to learn then is by heart
+                   from there on the network would only memorise its examples
     """
 
     learning_rate: float = 3e-3

@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 
 HIDDEN = 256
 FIRST, SECOND = 0.9, 0.999
-"""How slowly Adam forgets the mean and the square of the gradient."""
+"""Adam's decay rates of the mean of the gradient and of the mean of its square."""
 NEVER = -1e9
 """The logit of a class that only fills up the size class."""
 

@@ -77,11 +77,11 @@ class Platt:
 def pool_adjacent_violators(values: Array, weights: Array | None = None) -> Array:
     """(n,) the non-decreasing sequence nearest to the values in (weighted) squares."""
     values = np.asarray(values, np.float64)
-    each = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
+    weights = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
     means: list[float] = []
     mass: list[float] = []
     count: list[int] = []
-    for value, weight in zip(values.tolist(), each.tolist(), strict=True):
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         means.append(value)
         mass.append(weight)
         count.append(1)
@@ -107,9 +107,9 @@ class Isotonic:
     def fit(cls, scores: Array, right: Array, weights: Array | None = None) -> "Isotonic":
         """Least squares; equal scores are pooled first, and nothing is surer than 1 / (n + 2)."""
         s, w = np.asarray(scores, np.float64), _weights(weights, len(scores))
-        thresholds, place = np.unique(s, return_inverse=True)
-        mass = np.bincount(place, w)
-        share = np.bincount(place, w * np.asarray(right, np.float64)) / mass
+        thresholds, index = np.unique(s, return_inverse=True)
+        mass = np.bincount(index, w)
+        share = np.bincount(index, w * np.asarray(right, np.float64)) / mass
         least = 1 / (len(s) + 2)
         return cls(thresholds, np.clip(pool_adjacent_violators(share, mass), least, 1 - least))
 
@@ -124,8 +124,8 @@ class OneVsRest:
     scalings: tuple[Scaling, ...]
 
     def __call__(self, scores: Array) -> Array:
-        each = np.column_stack([scaling(scores[:, c]) for c, scaling in enumerate(self.scalings)])
-        return np.asarray(each / each.sum(1, keepdims=True))
+        probabilities = np.column_stack([scaling(scores[:, c]) for c, scaling in enumerate(self.scalings)])
+        return np.asarray(probabilities / probabilities.sum(1, keepdims=True))
 
     @classmethod
     def fit(
@@ -150,11 +150,11 @@ class Temperature:
         from scipy.optimize import brentq
 
         z, w = np.asarray(logits, np.float64), _weights(weights, len(logits))
-        own = float(w @ z[np.arange(len(z)), y])
+        true_sum = float(w @ z[np.arange(len(z)), y])
 
         def slope(log_t: float) -> float:
             """Rises with T: the likelihood is concave in 1/T."""
-            return own - float(w @ (_softmax(z * np.exp(-log_t)) * z).sum(1))
+            return true_sum - float(w @ (_softmax(z * np.exp(-log_t)) * z).sum(1))
 
         if slope(-3.0) >= 0:
             return cls(float(np.exp(-3.0)))

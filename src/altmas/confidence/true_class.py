@@ -18,8 +18,8 @@ from altmas.types import Array
 
 def true_class_probability(scores: Array, y: Array, *, normalised: bool = False) -> Array:
     """(D4) pi[y]: above 1/2 the model is right, below 1/C wrong; normalised by max pi it is 1 iff right."""
-    own = scores[np.arange(len(scores)), y]
-    return np.asarray(own / scores.max(1) if normalised else own)
+    true_scores = scores[np.arange(len(scores)), y]
+    return np.asarray(true_scores / scores.max(1) if normalised else true_scores)
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ def _program() -> tuple[Any, Any]:
     def optimiser(learning_rate: Any, weight_decay: Any) -> Any:
         return optax.chain(optax.add_decayed_weights(weight_decay), optax.adam(learning_rate))
 
-    def loss(w: Weights, x: Any, target: Any, each: Any) -> Any:
+    def loss(w: Weights, x: Any, target: Any, weights: Any) -> Any:
         h = jax.nn.relu(x @ w.w1 + w.b1)
         z = jax.nn.relu(h @ w.w2 + w.b2) @ w.w3 + w.b3
-        return (each * (jax.nn.sigmoid(z[:, 1] - z[:, 0]) - target) ** 2).sum() / each.sum()
+        return (weights * (jax.nn.sigmoid(z[:, 1] - z[:, 0]) - target) ** 2).sum() / weights.sum()
 
     def run(carry: Any, segment: Any, rates: Any) -> Any:
         update = optimiser(*rates).update

@@ -40,28 +40,28 @@ class TrustScore:
         own  (N,) the row of the reference that each point itself is, -1 for none: it is not its own neighbour
         """
         x = np.asarray(x, np.float64)
-        found = np.full((len(x), len(self.trees)), np.inf)
+        nearest = np.full((len(x), len(self.trees)), np.inf)
         for c, (rows, tree) in enumerate(zip(self.members, self.trees, strict=True)):
             if tree is None:
                 continue
             if own is None:
-                found[:, c] = tree.query(x)[0]
+                nearest[:, c] = tree.query(x)[0]
                 continue
             near, at = tree.query(x, k=2)
             itself = np.append(rows, -2)[at] == np.asarray(own)[:, None]
-            found[:, c] = np.where(itself, np.inf, near).min(1)
-        return found
+            nearest[:, c] = np.where(itself, np.inf, near).min(1)
+        return nearest
 
     def __call__(self, x: Array, predictions: Array, own: Array | None = None) -> Array:
         """(N,) trust in the predicted class; 1 where both distances are 0 or neither class has a reference point."""
         away = self.distances(x, own)
         points = np.arange(len(away))
-        mine = away[points, predictions]
+        own_distance = away[points, predictions]
         away[points, predictions] = np.inf  # by class, not by comparing distances, which may be tied
-        other = away.min(1)
-        same = other == mine
+        other_distance = away.min(1)
+        tied = other_distance == own_distance
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(same, 1.0, other / mine)
+            return np.where(tied, 1.0, other_distance / own_distance)
 
 
 def dense(x: Array, rows: Array, k: int, alpha: float) -> Array:
@@ -72,5 +72,5 @@ def dense(x: Array, rows: Array, k: int, alpha: float) -> Array:
         return rows
     k = min(k, len(rows) - 1)
     radius = cKDTree(x[rows]).query(x[rows], k=k + 1)[0][:, -1]
-    kept = len(rows) - int(alpha * len(rows))
-    return np.sort(rows[np.argsort(radius, kind="stable")[:kept]])
+    count = len(rows) - int(alpha * len(rows))
+    return np.sort(rows[np.argsort(radius, kind="stable")[:count]])

@@ -15,19 +15,22 @@ LEAST = 3
 """A first word that fewer classes share makes no group."""
 
 
-def class_groups(classes: Sequence["Name"], given: Mapping[str, Sequence[str]] | None = None) -> list[str]:
-    """The group of each class, "" for none: as `given` by {group: [class, ...]}, else by first words; PlanError."""
+def class_groups(classes: Sequence["Name"], groups: Mapping[str, Sequence[str]] | None = None) -> list[str]:
+    """The group of each class, "" for none: as `groups` says {group: [class, ...]}, else by first words.
+
+    PlanError names what is no class, or in two groups.
+    """
     names = [str(name) for name in classes]
-    if given:
-        return _given(names, given)
+    if groups:
+        return _checked(names, groups)
     words = [re.split(r"[\s_/.:-]+", name.strip())[0].lower() for name in names]
     shared = Counter(words)
     return [word if LEAST <= shared[word] < len(names) else "" for word in words]
 
 
-def _given(names: list[str], given: Mapping[str, Sequence[str]]) -> list[str]:
+def _checked(names: list[str], groups: Mapping[str, Sequence[str]]) -> list[str]:
     group_of: dict[str, str] = {}
-    for group, members in given.items():
+    for group, members in groups.items():
         if isinstance(members, str) or not isinstance(members, Sequence):
             raise PlanError(f"group {group!r} is no list of classes; nothing was started")
         for name in map(str, members):

@@ -166,12 +166,12 @@ def _read(name: str, folder: Path) -> bytes:
     if name.lower().endswith(UNSHOWABLE):
         raise NoImage("browsers cannot show this kind of image; convert it to PNG")
     base = os.path.abspath(folder)
-    place = os.path.normpath(os.path.join(base, name)) if "\0" not in name else base
-    if not os.path.isabs(name) and os.path.commonpath([base, place]) != base:
+    path = os.path.normpath(os.path.join(base, name)) if "\0" not in name else base
+    if not os.path.isabs(name) and os.path.commonpath([base, path]) != base:
         raise NoImage("its path leaves the folder of the table, so it was not opened; use an absolute path")
     try:
-        if os.path.getsize(place) > MAX_BYTES:
+        if os.path.getsize(path) > MAX_BYTES:
             raise NoImage(f"the image is larger than {MAX_BYTES // 2**20} MB")
-        return Path(place).read_bytes()
+        return Path(path).read_bytes()
     except OSError as cause:
         raise NoImage(f"the image cannot be read ({cause.strerror})") from cause

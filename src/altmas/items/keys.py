@@ -27,14 +27,14 @@ MOST_KEYS = len(DIGITS) + len(LETTERS)
 """More classes than this are found by typing; 1-9 are those that were chosen last."""
 
 
-def class_keys(classes: Sequence["Name"], given: Mapping[str, str] | None = None) -> list[str]:
-    """One key for each class: those `given` as {class: key}, else 1-9, then letters; all "" where there are too many.
+def class_keys(classes: Sequence["Name"], own_keys: Mapping[str, str] | None = None) -> list[str]:
+    """One key for each class: that in `own_keys` {class: key}, else 1-9, then letters; all "" where there are too many.
 
     Where every class is called by one digit, that digit is its key: whoever sees a 7 presses 7. Grades have their keys
     in the order of their values. PlanError if a key that is given cannot be one.
     """
     names = [str(name) for name in classes]
-    chosen = _checked(given or {}, names)
+    chosen = _checked(own_keys or {}, names)
     if len(names) > MOST_KEYS:
         return [""] * len(names)
     if not chosen and all(len(name) == 1 and name in "0123456789" for name in names):
@@ -59,15 +59,15 @@ def shown_order(classes: Sequence["Name"]) -> list[int]:
     return list(range(len(classes))) if values is None else sorted(range(len(classes)), key=values.__getitem__)
 
 
-def _checked(given: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+def _checked(own_keys: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     """{class: key} in lower case; PlanError names the first that cannot be a key."""
     chosen: dict[str, str] = {}
-    if given and len(names) > MOST_KEYS:
+    if own_keys and len(names) > MOST_KEYS:
         raise PlanError(
             f"keys were given, but with {len(names)} classes the letters search; expected at most {MOST_KEYS} classes; "
             "nothing was started"
         )
-    for name, key in given.items():
+    for name, key in own_keys.items():
         if name not in names:
             raise PlanError(
                 f"key {key!r} is for {name!r}, which is no class (known: {listing(names)}){near(name, names)}; "

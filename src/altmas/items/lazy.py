@@ -30,29 +30,29 @@ class LazyItems(Sequence[Any]):
         return pa.chunked_array([*self.columns.chunks, *more.columns.chunks], self.columns.type)
 
     @overload
-    def __getitem__(self, place: int) -> Any: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Any]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self[row] for row in range(*place.indices(len(self)))]
-        row = range(len(self))[place]  # IndexError, and rows counted from the end, as in a list
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[row] for row in range(*index.indices(len(self)))]
+        row = range(len(self))[index]  # IndexError, and rows counted from the end, as in a list
         if hasattr(self.columns, "column_names"):  # a table; else one column
             return {name: self.columns.column(name)[row].as_py() for name in self.columns.column_names}
         return self.columns[row].as_py()
 
 
-def items_of(given: Any) -> Sequence[Any] | None:
+def items_of(items: Any) -> Sequence[Any] | None:
     """A sequence that can be indexed by row: frames and series become lazy items, tensors arrays."""
-    given = detached(given, "items")
-    if given is None or isinstance(given, list | tuple | LazyItems):
-        return given
+    items = detached(items, "items")
+    if items is None or isinstance(items, list | tuple | LazyItems):
+        return items
     import narwhals as nw
     import pyarrow as pa
 
-    if isinstance(given, pa.Array):
-        return LazyItems(pa.chunked_array([given]))
-    native = nw.from_native(given, pass_through=True, allow_series=True)
+    if isinstance(items, pa.Array):
+        return LazyItems(pa.chunked_array([items]))
+    native = nw.from_native(items, pass_through=True, allow_series=True)
     if isinstance(native, nw.LazyFrame):
         native = native.collect(backend="pyarrow")
     try:
@@ -63,4 +63,4 @@ def items_of(given: Any) -> Sequence[Any] | None:
             return LazyItems(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
     except (pa.ArrowException, TypeError, ValueError):  # images and other objects that Arrow cannot hold
         return native.rows(named=True) if isinstance(native, nw.DataFrame) else native.to_list()
-    return given  # type: ignore[no-any-return]
+    return items  # type: ignore[no-any-return]

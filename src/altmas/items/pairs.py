@@ -29,8 +29,8 @@ class Pair:
         return self if digest[0] % 2 else Pair(self.codes[::-1], self.fields[::-1])
 
 
-def pair_of(pool: "Pool", given: Mapping[str, str] | None = None) -> Pair | None:
-    """The pair that the items of a pool hold: as `given` by {class: field}, or seen from the names of the fields.
+def pair_of(pool: "Pool", field_of: Mapping[str, str] | None = None) -> Pair | None:
+    """The pair that the items of a pool hold: as `field_of` says {class: field}, or seen from the names of the fields.
 
     Seen where exactly two classes are called like a field, or like the ends of two fields that begin alike: classes
     a, b and tie with fields a and b, or answer_a and answer_b. PlanError if a pair is given that the items do not hold.
@@ -38,22 +38,22 @@ def pair_of(pool: "Pool", given: Mapping[str, str] | None = None) -> Pair | None
     item = pool.items[0] if pool.items is not None and len(pool) else None
     names = [str(name) for name in item] if isinstance(item, dict) else []
     classes = [str(name) for name in pool.classes]
-    if given is not None:
-        return _given(given, classes, names)
-    found = {code: _field(name, names) for code, name in enumerate(classes)}
-    codes = [code for code, field in found.items() if field is not None]
+    if field_of is not None:
+        return _named_pair(field_of, classes, names)
+    fields = {code: _field(name, names) for code, name in enumerate(classes)}
+    codes = [code for code, field in fields.items() if field is not None]
     if len(codes) != 2:
         return None
-    first, second = (str(found[code]) for code in codes)
+    first, second = (str(fields[code]) for code in codes)
     alike = first.removesuffix(classes[codes[0]]) == second.removesuffix(classes[codes[1]])
     return Pair((codes[0], codes[1]), (first, second)) if alike and first != second else None
 
 
-def shown_keys(classes: Sequence["Name"], pair: Pair | None, given: Mapping[str, str] | None = None) -> list[str]:
+def shown_keys(classes: Sequence["Name"], pair: Pair | None, own_keys: Mapping[str, str] | None = None) -> list[str]:
     """The keys of the classes; where two answers stand side by side, left and right have the first two."""
     if pair is None:
-        return class_keys(classes, given)
-    if given:
+        return class_keys(classes, own_keys)
+    if own_keys:
         raise PlanError(
             "keys cannot be given where two answers stand side by side: 1 is left and 2 is right; nothing was started"
         )
@@ -64,18 +64,18 @@ def shown_keys(classes: Sequence["Name"], pair: Pair | None, given: Mapping[str,
 
 def _field(name: str, names: list[str]) -> str | None:
     """The only field that is called like a class, or ends in "_" and its name."""
-    found = [field for field in names if field == name] or [field for field in names if field.endswith(f"_{name}")]
-    return found[0] if len(found) == 1 else None
+    matches = [field for field in names if field == name] or [field for field in names if field.endswith(f"_{name}")]
+    return matches[0] if len(matches) == 1 else None
 
 
-def _given(given: Mapping[str, str], classes: list[str], names: list[str]) -> Pair:
-    if len(given) != 2 or len(set(given.values())) != 2:
-        raise PlanError(f"a pair is two classes, each with its field; {len(given)} were given; nothing was started")
-    for name, field in given.items():
+def _named_pair(field_of: Mapping[str, str], classes: list[str], names: list[str]) -> Pair:
+    if len(field_of) != 2 or len(set(field_of.values())) != 2:
+        raise PlanError(f"a pair is two classes, each with its field; {len(field_of)} were given; nothing was started")
+    for name, field in field_of.items():
         if name not in classes:
             raise PlanError(f"pair: {name!r} is no class (known: {listing(classes)}); nothing was started")
         if field not in names:
             known = listing(names) if names else "none: items are shown by --show, repeated"
             raise PlanError(f"pair: the items have no field {field!r} (known: {known}); nothing was started")
-    (one, first), (other, second) = given.items()
-    return Pair((classes.index(one), classes.index(other)), (first, second))
+    (first_class, first), (second_class, second) = field_of.items()
+    return Pair((classes.index(first_class), classes.index(second_class)), (first, second))

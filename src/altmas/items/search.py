@@ -18,15 +18,15 @@ def plain(name: object) -> str:
 
 def found(typed: str, names: "Sequence[Name]") -> "list[Name]":
     """The names that fit best: equal, beginning so, with words in any order that begin so, or with such initials."""
-    wanted = plain(typed)
-    parts = wanted.split(" ")
-    if not wanted:
+    query = plain(typed)
+    parts = query.split(" ")
+    if not query:
         return []
     tests = (
-        lambda name, words: name == wanted,
-        lambda name, words: name.startswith(wanted),
+        lambda name, words: name == query,
+        lambda name, words: name.startswith(query),
         lambda name, words: all(any(word.startswith(part) for word in words) for part in parts),
-        lambda name, words: "".join(word[0] for word in words).startswith(wanted),
+        lambda name, words: "".join(word[0] for word in words).startswith(query),
     )
     for test in tests:
         if fitting := [name for name in names if test(plain(name), plain(name).split(" "))]:

@@ -37,7 +37,7 @@ def from_callable(function: Callable[..., float], classes: Sequence[str | int], 
     def of_table(table: Array) -> Array:
         table = np.asarray(table, np.float64)
         flat = table.reshape(-1, *table.shape[-2:])
-        return np.array([_defined(value, one) for one in flat]).reshape(table.shape[:-2])
+        return np.array([_defined(value, matrix) for matrix in flat]).reshape(table.shape[:-2])
 
     def gradient(table: Array) -> Array:
         return _differences(value, np.maximum(np.asarray(table, np.float64), 0.0), takes_weights(function))
@@ -87,8 +87,10 @@ def bounds_of(function: Callable[..., float], label: str) -> tuple[float, float]
 def name_of(function: Callable[..., float]) -> str:
     """How a function is called in results: `f1_score(average='macro')` for a partial."""
     if isinstance(function, functools.partial):
-        given = [repr(one) for one in function.args] + [f"{key}={one!r}" for key, one in function.keywords.items()]
-        return f"{name_of(function.func)}({', '.join(given)})"
+        arguments = [repr(value) for value in function.args] + [
+            f"{key}={value!r}" for key, value in function.keywords.items()
+        ]
+        return f"{name_of(function.func)}({', '.join(arguments)})"
     return str(getattr(function, "__name__", type(function).__name__))
 
 
@@ -107,10 +109,10 @@ def _weighted(function: Callable[..., float], classes: Sequence[str | int]) -> C
 
     def value(table: Array) -> float:
         cells = table.ravel()
-        kept = cells > 0
-        if not kept.any():
+        occupied = cells > 0
+        if not occupied.any():
             return np.nan
-        return float(function(names[true[kept]], names[predicted[kept]], sample_weight=cells[kept]))
+        return float(function(names[true[occupied]], names[predicted[occupied]], sample_weight=cells[occupied]))
 
     return value
 
@@ -147,7 +149,7 @@ def whole_counts(table: Array) -> NDArray[np.int64]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence about undefined parts: the value itself says nan."""
+    """No warning is shown about undefined values, which are nan."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield

@@ -66,19 +66,21 @@ class Difference(_Combination):
         return f"how much larger the first is than the second: {first}; {second}"
 
 
-def difference(first: Metric, second: Metric, wanted: str | None = None) -> Difference:
+def difference(first: Metric, second: Metric, asked_name: str | None = None) -> Difference:
     """A - B; MetricError if their units differ, or if a side is a gap."""
     name = f"{first.name} - {second.name}"
     for side in (first, second):
         if side.contrasts:
-            raise MetricError(f"metric {wanted or name!r}: a gap is a difference already; ask for {side.name!r} alone")
+            raise MetricError(
+                f"metric {asked_name or name!r}: a gap is a difference already; ask for {side.name!r} alone"
+            )
     if first.unit != second.unit:
         raise MetricError(
-            f"metric {wanted or name!r}: {first.name!r} is measured in {first.unit}, {second.name!r} in "
+            f"metric {asked_name or name!r}: {first.name!r} is measured in {first.unit}, {second.name!r} in "
             f"{second.unit}; a difference needs two metrics in the same unit"
         )
     if plain_name(first.name) == plain_name(second.name):
-        raise MetricError(f"metric {wanted or name!r} is 0 whatever the labels are; name two different metrics")
+        raise MetricError(f"metric {asked_name or name!r} is 0 whatever the labels are; name two different metrics")
     bounds = (first.bounds[0] - second.bounds[1], first.bounds[1] - second.bounds[0])
     return Difference(name, bounds=bounds, kind="difference", sides=(first, second))
 

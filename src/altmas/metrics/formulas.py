@@ -206,7 +206,7 @@ def weighted_kappa(name: str, power: int, values: tuple[float, ...]) -> Metric:
 
     def gradient(table: Array) -> Array:
         table = np.asarray(table, np.float64)
-        seen, by_chance, total = (float(one) for one in parts(table))
+        seen, by_chance, total = (float(part) for part in parts(table))
         if by_chance <= 0:
             return np.zeros_like(table)
         of_chance = (apart @ table.sum(0))[:, None] + (table.sum(1) @ apart)[None, :]
@@ -220,7 +220,7 @@ def _slopes(of: OfMargins, table: Array) -> Array:
     at = np.stack(margins(table))  # (3, C)
     n_classes = at.shape[1]
     nudge = 1j * STEP * np.eye(3 * n_classes).reshape(3, n_classes, 3, n_classes)
-    by_t, by_r, by_s = (np.imag(of(*np.moveaxis(at + one, 1, 0))) / STEP for one in nudge)
+    by_t, by_r, by_s = (np.imag(of(*np.moveaxis(at + step, 1, 0))) / STEP for step in nudge)
     return np.nan_to_num(np.diag(by_t) + by_r[:, None] + by_s[None, :])
 
 
@@ -261,5 +261,5 @@ def positive(table: Array) -> Array:
     """The table with negative cells at 0 and the row sums kept: where gradients are taken, not the estimate itself."""
     cut = np.maximum(table, 0.0)
     sums = cut.sum(1, keepdims=True)
-    wanted = np.maximum(table.sum(1, keepdims=True), 0.0)
-    return np.asarray(np.where(sums > 0, cut * wanted / np.maximum(sums, 1e-300), cut))
+    row_sums = np.maximum(table.sum(1, keepdims=True), 0.0)
+    return np.asarray(np.where(sums > 0, cut * row_sums / np.maximum(sums, 1e-300), cut))

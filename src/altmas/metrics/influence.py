@@ -57,21 +57,21 @@ class Influence:
         """(N,) E D[a_i, y]^power."""
         own, owner = self.own[belief.predictions] ** power, belief.predicted_of_group
         if self.dense is not None:
-            others = belief.mean_over_rivals(self.dense**power)[belief.group]
+            rival_moment = belief.mean_over_rivals(self.dense**power)[belief.group]
         elif self.side is not None and self.column is not None:
-            others = (belief.rivals_to(self.column) * self.side[owner] ** power)[belief.group]
+            rival_moment = (belief.rivals_to(self.column) * self.side[owner] ** power)[belief.group]
         else:
             return np.asarray(belief.agree * own)
-        return np.asarray(belief.agree * own + (1 - belief.agree) * others)
+        return np.asarray(belief.agree * own + (1 - belief.agree) * rival_moment)
 
     def range(self) -> tuple[Array, Array]:
         """(smallest, largest), each (C,), of D over the true classes of a point, for each predicted class."""
         if self.dense is not None:
             return self.dense.min(1), self.dense.max(1)
-        others = np.zeros_like(self.own)
+        off_diagonal = np.zeros_like(self.own)
         if self.side is not None:
-            others = np.where(np.arange(len(self.own)) == self.column, 0.0, self.side)
-        low, high = np.minimum(self.own, others), np.maximum(self.own, others)
+            off_diagonal = np.where(np.arange(len(self.own)) == self.column, 0.0, self.side)
+        low, high = np.minimum(self.own, off_diagonal), np.maximum(self.own, off_diagonal)
         only_two = len(self.own) == 2 and self.side is not None
         keep = np.arange(len(self.own)) != self.column if only_two else np.zeros(len(self.own), np.bool_)
         return np.where(keep, low, np.minimum(low, 0.0)), np.where(keep, high, np.maximum(high, 0.0))
@@ -150,12 +150,12 @@ class ItemInfluence:
 
     def third_moment(self, belief: Belief) -> Array:
         """(N,) E (D - E D)^3 of D_i(y) when y follows the belief."""
-        found = np.zeros(self.size)
+        third = np.zeros(self.size)
         for points in self._chunks():
             believed, moves = belief.rows(points), self.rows(points)
             centre = (believed * moves).sum(1)[:, None]
-            found[points] = (believed * (moves - centre) ** 3).sum(1)
-        return found
+            third[points] = (believed * (moves - centre) ** 3).sum(1)
+        return third
 
     def range(self) -> tuple[Array, Array]:
         """(smallest, largest), each (N,), of D_i over the classes."""
@@ -237,22 +237,22 @@ class TableItems(ItemInfluence):
 
     def _anchored(self, belief: Belief) -> bool:
         """Whether rows are the answers that the belief is anchored at, which has a shorter way."""
-        own = self.row_codes.count == belief.n_classes
-        return own and np.array_equal(self.row_codes.codes, belief.predictions)
+        same_count = self.row_codes.count == belief.n_classes
+        return same_count and np.array_equal(self.row_codes.codes, belief.predictions)
 
     def _raw_moment(self, belief: Belief, power: int) -> Array:
         """(N,) E D[r_i, y]^power for row codes of any kind."""
         rows, cells = self.row_codes.codes, self.cells
         if cells.dense is not None:
             moves = cells.dense**power
-            others = belief.mean_over_rivals_by(moves, rows)
-            return np.asarray(belief.agree * moves[rows, belief.predictions] + (1 - belief.agree) * others)
-        found = belief.of_class(rows) * cells.own[rows] ** power
+            rival_moment = belief.mean_over_rivals_by(moves, rows)
+            return np.asarray(belief.agree * moves[rows, belief.predictions] + (1 - belief.agree) * rival_moment)
+        moment = belief.of_class(rows) * cells.own[rows] ** power
         if cells.side is not None and cells.column is not None:
-            found = found + np.where(
+            moment = moment + np.where(
                 rows == cells.column, 0.0, belief.of_class(cells.column) * cells.side[rows] ** power
             )
-        return np.asarray(found)
+        return np.asarray(moment)
 
 
 @dataclass(frozen=True)
@@ -278,9 +278,9 @@ class ClassItems(ItemInfluence):
         return np.broadcast_to(self.counted, self.size)
 
     def rows(self, points: Array) -> Array:
-        found = np.zeros((len(points), self.n_classes))
-        found[np.arange(len(points)), self._codes[points]] = self.moves[points]
-        return found
+        dense = np.zeros((len(points), self.n_classes))
+        dense[np.arange(len(points)), self._codes[points]] = self.moves[points]
+        return dense
 
     def at(self, points: Array, codes: Array) -> Array:
         return np.where(codes == self._codes[points], self.moves[points], 0.0)
@@ -432,5 +432,7 @@ def sum_of_items(parts: Sequence[tuple[float, ItemInfluence, Array | None]]) -> 
     first = parts[0][1]
     if not isinstance(first, WeightedItems):
         return SumOfItems(parts)
-    unit = [(factor, one.unit if isinstance(one, WeightedItems) else one, inside) for factor, one, inside in parts]
+    unit = [
+        (factor, items.unit if isinstance(items, WeightedItems) else items, inside) for factor, items, inside in parts
+    ]
     return WeightedItems(SumOfItems(unit), first.weight)

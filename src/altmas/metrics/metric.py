@@ -36,7 +36,7 @@ def threshold_rows(metric: "Metric", pool: Pool) -> RowCodes:
 
 
 def one_row(metric: "Metric", pool: Pool) -> RowCodes:
-    """All points in one row: what no model has a say in."""
+    """All points in one row: for metrics of the truth alone."""
     return RowCodes(("one",), np.zeros(len(pool), np.int64), 1)
 
 
@@ -47,10 +47,10 @@ def answers_of(pool: Pool, model: str | None) -> NDArray[np.int64]:
 
 def scores_of(pool: Pool, model: str | None) -> NDArray[np.float64]:
     """(N, C) scores of a model; the first model by default. MetricError if it has none."""
-    found = pool.scores if model is None else pool.model(model).scores
-    if found is None:
+    scores = pool.scores if model is None else pool.model(model).scores
+    if scores is None:
         raise MetricError("this needs the model's scores, and the pool has none")
-    return np.asarray(found)
+    return np.asarray(scores)
 
 
 @dataclass(frozen=True)
@@ -201,12 +201,12 @@ class Metric:
 
     @property
     def family(self) -> tuple[object, ...]:
-        """Metrics of one family share one vote on where labels are drawn, so that 20 classes do not drown accuracy."""
+        """Metrics of one family count as one in the design, so that those of 20 classes do not outweigh accuracy."""
         return (self.kind, self.where)
 
     @property
     def unit(self) -> str:
-        """What it is measured in; a function of the user's is like nothing but itself."""
+        """What it is measured in; a function of the user's has a unit of its own."""
         return self.name.partition("@")[0] if self.about.given else self.about.unit
 
     @property
@@ -222,12 +222,12 @@ class Metric:
     def meaning(self, pool: Pool) -> str:
         """What it is, in words."""
         names = [str(pool.classes[code]) for code in self.classes]
-        said = self.about.meaning.format(*([" or ".join(names)] if self.rows is one_row else names))
+        text = self.about.meaning.format(*([" or ".join(names)] if self.rows is one_row else names))
         if self.threshold is not None:
-            said += f" (the answer is {names[0]} where its score is at least {self.threshold:g})"
+            text += f" (the answer is {names[0]} where its score is at least {self.threshold:g})"
         if self.model is not None:
-            said += f" (model {self.model})"
-        return said if self.where is None else f"{said}, where {self.where[0]} is {self.where[1]}"
+            text += f" (model {self.model})"
+        return text if self.where is None else f"{text}, where {self.where[0]} is {self.where[1]}"
 
     def proportion(self, shape: tuple[int, ...]) -> tuple[Array, Array] | None:
         """(counted above the line, counted below it), masks of the table's cells; None if it is no share of points."""
@@ -240,8 +240,8 @@ class Metric:
     def ratio(self, n_classes: int) -> tuple[Array, Array] | None:
         """(num, den), each (R, C), with Q = sum num / sum den over the points; None if it is no ratio of sums."""
         if self.rows is one_row:
-            each = np.array([[float(self.of_table(np.eye(n_classes)[[c]])) for c in range(n_classes)]])
-            return each, np.ones((1, n_classes))
+            by_class = np.array([[float(self.of_table(np.eye(n_classes)[[c]])) for c in range(n_classes)]])
+            return by_class, np.ones((1, n_classes))
         if self.kind not in RATIOS:
             return None
         if self.threshold is None:

@@ -1,7 +1,7 @@
 """Any function f(y_true, y_score, sample_weight) -> float of a model's scores as a metric.
 
 W is laid out in rows: point i as a member of class c, with weight W[i, c]. With two classes y_true is 0 or 1 and
-y_score that of the second class; with more y_true is the place of the class and y_score has a column for each. The
+y_score that of the second class; with more y_true is the code of the class and y_score has a column for each. The
 value is what the function says of these rows. Its slope dQ/dW[i, c] is that of the built-in metric where a score of
 scikit-learn in its usual form is one of them; otherwise, for two classes, it is taken by differences at some scores and
 read off between them.                                                                                          (S12)
@@ -94,23 +94,23 @@ def _options(function: Callable[..., float]) -> Mapping[str, Any]:
 
 def _sklearn_name(function: Callable[..., float]) -> str:
     whole = function.func if isinstance(function, functools.partial) else function
-    ours = str(getattr(whole, "__module__", "")).startswith("sklearn.")
-    return str(getattr(whole, "__name__", "")) if ours else ""
+    from_sklearn = str(getattr(whole, "__module__", "")).startswith("sklearn.")
+    return str(getattr(whole, "__name__", "")) if from_sklearn else ""
 
 
 def _built_in(function: Callable[..., float], pool: Pool) -> ScoreMetric | None:
     """The built-in metric that a score of scikit-learn in its usual form equals, for its slope."""
-    name, given, two = _sklearn_name(function), dict(_keywords(function)), len(pool.classes) == 2
-    if name == "roc_auc_score" and given.pop("multi_class", "ovr" if two else None) != "ovr":
+    name, options, binary = _sklearn_name(function), dict(_keywords(function)), len(pool.classes) == 2
+    if name == "roc_auc_score" and options.pop("multi_class", "ovr" if binary else None) != "ovr":
         return None
-    if given.pop("average", "macro") != "macro" or given:
+    if options.pop("average", "macro") != "macro" or options:
         return None
     if name in ("roc_auc_score", "average_precision_score"):
         area = roc_auc if name == "roc_auc_score" else average_precision
-        return of_one_class(name, name, area, 1) if two else over_classes(name, name, area)
+        return of_one_class(name, name, area, 1) if binary else over_classes(name, name, area)
     if name == "log_loss":
         return of_losses(name, name, log_losses, np.inf)
-    return of_losses(name, name, brier_losses, 1.0 if two else 2.0) if name == "brier_score_loss" else None
+    return of_losses(name, name, brier_losses, 1.0 if binary else 2.0) if name == "brier_score_loss" else None
 
 
 @dataclass(frozen=True)
@@ -176,9 +176,13 @@ def _scores(pool: Pool, model: str | None) -> Array:
 def _rows(pool: Pool, weights: Weights) -> tuple[Array, Array, Array]:
     """(class, point, weight) of every cell of W that has some."""
     if isinstance(weights, LabelWeights):
-        given = np.ones(len(weights.points)) if weights.weights is None else weights.weights
-        return weights.labels, weights.points, given
-    cells = [weights.of_class(code) for code in range(weights.n_classes)]
-    points = [np.flatnonzero(one > 0) for one in cells]
-    codes = np.repeat(np.arange(len(cells)), [len(one) for one in points])
-    return codes, np.concatenate(points), np.concatenate([one[at] for one, at in zip(cells, points, strict=True)])
+        weight = np.ones(len(weights.points)) if weights.weights is None else weights.weights
+        return weights.labels, weights.points, weight
+    by_class = [weights.of_class(code) for code in range(weights.n_classes)]
+    points = [np.flatnonzero(weight > 0) for weight in by_class]
+    codes = np.repeat(np.arange(len(by_class)), [len(members) for members in points])
+    return (
+        codes,
+        np.concatenate(points),
+        np.concatenate([weight[at] for weight, at in zip(by_class, points, strict=True)]),
+    )

@@ -45,16 +45,16 @@ def roc_auc(s: Array, w: Array, v: Array) -> Slopes:
 def average_precision(s: Array, w: Array, v: Array) -> Slopes:
     """(S4) mean over the members of the precision among the points with at least their score."""
     runs = _Runs(s)
-    found, reached = runs.upper_sums(w) + runs.own_sums(w), runs.upper_sums(v) + runs.own_sums(v)
+    members, reached = runs.upper_sums(w) + runs.own_sums(w), runs.upper_sums(v) + runs.own_sums(v)
     positives = float(w.sum())
     if positives <= 0:
         return np.nan, np.zeros(len(s)), np.zeros(len(s))
     seen = reached > 0
-    precision = np.divide(found, reached, out=np.zeros(len(s)), where=seen)
-    each = np.divide(w, reached, out=np.zeros(len(s)), where=seen)
+    precision = np.divide(members, reached, out=np.zeros(len(s)), where=seen)
+    share = np.divide(w, reached, out=np.zeros(len(s)), where=seen)
     value = float((w * precision).sum()) / positives
-    later = runs.lower_sums(each) + runs.own_sums(each)
-    diluted = runs.lower_sums(each * precision) + runs.own_sums(each * precision)
+    later = runs.lower_sums(share) + runs.own_sums(share)
+    diluted = runs.lower_sums(share * precision) + runs.own_sums(share * precision)
     return value, (precision + later - value) / positives, -diluted / positives
 
 
@@ -200,11 +200,11 @@ def of_losses(name: str, kind: str, losses: Callable[[Array], Array], highest: f
     """(S6) the mean loss of the scores against the true class."""
 
     def evaluate(metric: ScoreMetric, pool: Pool, weights: Weights) -> tuple[float, ItemInfluence]:
-        each, total = losses(scores_of(pool, metric.model)), float(weights.mass.sum())
+        loss, total = losses(scores_of(pool, metric.model)), float(weights.mass.sum())
         if total <= 0:
-            return np.nan, DenseItems(np.zeros_like(each))
-        value = sum(float((weights.of_class(k) * each[:, k]).sum()) for k in range(weights.n_classes)) / total
-        return value, DenseItems(each / total)
+            return np.nan, DenseItems(np.zeros_like(loss))
+        value = sum(float((weights.of_class(k) * loss[:, k]).sum()) for k in range(weights.n_classes)) / total
+        return value, DenseItems(loss / total)
 
     return ScoreMetric(name, kind=kind, bounds=(0.0, highest), evaluate=evaluate)
 

@@ -64,17 +64,17 @@ class LabelWeights:
 
     @property
     def mass(self) -> Array:
-        found = np.zeros(self.size)
-        np.add.at(found, self.points, 1.0 if self.weights is None else self.weights)
-        return found
+        mass = np.zeros(self.size)
+        np.add.at(mass, self.points, 1.0 if self.weights is None else self.weights)
+        return mass
 
     def table(self, rows: RowCodes) -> Array:
         return table_of(rows.codes[self.points], self.labels, self.n_classes, self.weights, n_rows=rows.count)
 
     def of_class(self, code: int | Array) -> Array:
-        found, wanted = np.zeros(self.size), np.broadcast_to(code, self.size)[self.points]
-        np.add.at(found, self.points, (self.labels == wanted) * (1.0 if self.weights is None else self.weights))
-        return found
+        weight, codes = np.zeros(self.size), np.broadcast_to(code, self.size)[self.points]
+        np.add.at(weight, self.points, (self.labels == codes) * (1.0 if self.weights is None else self.weights))
+        return weight
 
 
 def table_of(

@@ -47,21 +47,21 @@ def _rows_of_pool(pool: Pool, ids: NDArray[Any], predictions: int, whose: str, o
         raise PoolError(
             f"{whose} has {predictions:,} predictions and {len(ids):,} ids; give one id for each; {outcome}"
         )
-    found: dict[int, int] = {}
-    there = None if pool.sampled_from is None else set(map(str, pool.ids))  # other rows of the table do not matter
-    for place, id in enumerate(ids.tolist()):
-        if there is not None and str(id) not in there:
+    position_of: dict[int, int] = {}
+    pool_ids = None if pool.sampled_from is None else set(map(str, pool.ids))  # other rows of the table do not matter
+    for position, id in enumerate(ids.tolist()):
+        if pool_ids is not None and str(id) not in pool_ids:
             continue
         row = pool.index(id)
-        if found.setdefault(row, place) != place:
+        if position_of.setdefault(row, position) != position:
             raise PoolError(
-                f"{whose} has two predictions for the point {pool.ids[row]!r}, in rows {found[row]} and {place}; "
-                f"exactly one is needed for each point: keep one of the rows; {outcome}"
+                f"{whose} has two predictions for the point {pool.ids[row]!r}, in rows {position_of[row]} "
+                f"and {position}; exactly one is needed for each point: keep one of the rows; {outcome}"
             )
-    missing = [pool.ids[row] for row in range(len(pool)) if row not in found]
+    missing = [pool.ids[row] for row in range(len(pool)) if row not in position_of]
     if missing:
         raise PoolError(
             f"{whose} has no prediction for {len(missing):,} of {len(pool):,} points (first: "
             f"{listing(missing, 3)}); one is needed for each point of the pool; {outcome}"
         )
-    return np.array([found[row] for row in range(len(pool))], np.int64)
+    return np.array([position_of[row] for row in range(len(pool))], np.int64)

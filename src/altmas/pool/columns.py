@@ -75,15 +75,15 @@ class Columns:
         made.classes = _stored_class_names(table.schema, table.column_names, where)
         return made
 
-    def sampled(self, wanted: Wanted | None) -> "Columns":
-        """The columns of a random sample of the rows; the same if none is wanted, or it was taken already."""
-        if wanted is None or self.rows is not None or not wanted.smaller_than(self.size, self.where):
+    def sampled(self, request: Wanted | None) -> "Columns":
+        """The columns of a random sample of the rows; itself if none is asked for, or it was taken already."""
+        if request is None or self.rows is not None or not request.smaller_than(self.size, self.where):
             return self
-        rows = sampled_rows(self.size, wanted.n, wanted.seed)
-        other = copy(self)
-        other.table, other.rows = self.table.take(rows), rows
-        other.matrices = {names: np.asarray(matrix[rows]) for names, matrix in self.matrices.items()}
-        return other
+        rows = sampled_rows(self.size, request.n, request.seed)
+        sample = copy(self)
+        sample.table, sample.rows = self.table.take(rows), rows
+        sample.matrices = {names: np.asarray(matrix[rows]) for names, matrix in self.matrices.items()}
+        return sample
 
     def weights(self, name: str) -> NDArray[np.float64]:
         """(N,) numbers in a column, in full precision; PoolError on a text or a missing value."""
@@ -146,8 +146,8 @@ class Columns:
         if len(names) == 1 and _is_list(_storage(self.table.column(names[0])).type):
             return self._stacked(names[0])
         matrix = np.empty((self.table.num_rows, len(names)), np.float32)
-        for place, name in enumerate(names):
-            matrix[:, place] = self._numbers(self.table.column(name), name)
+        for column, name in enumerate(names):
+            matrix[:, column] = self._numbers(self.table.column(name), name)
         return matrix
 
     def _plain(self, name: str) -> pa.ChunkedArray:
@@ -176,14 +176,14 @@ class Columns:
     def _stacked(self, name: str) -> Floats:
         column = _storage(self.table.column(name))
         lengths = pc.list_value_length(column)
-        found = pc.min_max(lengths)
-        if column.null_count or found["min"] != found["max"]:
+        extremes = pc.min_max(lengths)
+        if column.null_count or extremes["min"] != extremes["max"]:
             expected = lengths.drop_null()[0].as_py()
             row = pc.not_equal(lengths, expected).fill_null(True).to_numpy(zero_copy_only=False).argmax()
-            what = "nothing" if lengths[row].as_py() is None else f"{lengths[row]} numbers"
-            place = self.first + int(row)
-            raise PoolError(f"{self._at(name)}, row {place} holds {what}, the rows before it {expected} numbers")
-        width = found["max"].as_py()
+            held = "nothing" if lengths[row].as_py() is None else f"{lengths[row]} numbers"
+            row_number = self.first + int(row)
+            raise PoolError(f"{self._at(name)}, row {row_number} holds {held}, the rows before it {expected} numbers")
+        width = extremes["max"].as_py()
         pieces = self._numbers(pa.chunked_array([chunk.flatten() for chunk in column.chunks]), name, width)
         return pieces.reshape(len(column), width)
 
@@ -200,9 +200,9 @@ class Columns:
                 exact = chunk.cast(pa.float64()) if pa.types.is_decimal(chunk.type) else chunk
                 values[start : start + len(chunk)] = exact.to_numpy(zero_copy_only=False)
         if not np.isfinite(values).all():
-            place = int(np.isfinite(values).argmin())
-            given = "missing" if column[place].as_py() is None else f"{column[place]}, which is not a finite float32"
-            raise PoolError(f"{self._at(name)}, row {self.first + place // width}: the value is {given}")
+            index = int(np.isfinite(values).argmin())
+            fault = "missing" if column[index].as_py() is None else f"{column[index]}, which is not a finite float32"
+            raise PoolError(f"{self._at(name)}, row {self.first + index // width}: the value is {fault}")
         return values
 
     def _at(self, name: str) -> str:
@@ -292,7 +292,9 @@ def _class_names(table: Any, used: Sequence[str], where: str) -> dict[str, list[
     features = getattr(table, "features", None)
     if not isinstance(features, Mapping):
         return {}
-    named = {name: one.names for name, one in features.items() if name in used and getattr(one, "names", None)}
+    named = {
+        name: feature.names for name, feature in features.items() if name in used and getattr(feature, "names", None)
+    }
     return {name: _true_names(names, f"{where}, column {name!r}") for name, names in named.items()}
 
 
@@ -302,7 +304,7 @@ def _stored_class_names(schema: pa.Schema, used: Sequence[str], where: str) -> d
         note = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = note["info"]["features"]
         labels = {name: features[name] for name in used if features.get(name, {}).get("_type") == "ClassLabel"}
-        named = {name: one["names"] for name, one in labels.items() if one.get("names") is not None}
+        named = {name: feature["names"] for name, feature in labels.items() if feature.get("names") is not None}
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return {}
     return {name: _true_names(names, f"{where}, column {name!r}") for name, names in named.items()}
@@ -311,7 +313,7 @@ def _stored_class_names(schema: pa.Schema, used: Sequence[str], where: str) -> d
 def _true_names(names: Any, where: str) -> list[str]:
     """The names of a ClassLabel; PoolError if they are no list of different texts."""
     listed = list(names) if isinstance(names, list | tuple) else []
-    if not listed or not all(isinstance(one, str) and one for one in listed) or len(set(listed)) != len(listed):
+    if not listed or not all(isinstance(name, str) and name for name in listed) or len(set(listed)) != len(listed):
         raise PoolError(
             f"{where}: its Hugging Face metadata call it a ClassLabel with the names {str(names)[:80]}; expected a "
             "list of different texts; mend or remove the metadata"

@@ -27,17 +27,17 @@ def embedded(texts: Sequence[str], what: str) -> NDArray[np.float32]:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    found = model.encode(list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
-    return np.asarray(found, np.float32).round(4)
+    vectors = model.encode(list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
+    return np.asarray(vectors, np.float32).round(4)
 
 
 def _folder() -> Path:
     """Where the model lies."""
-    given = os.environ.get(MODEL, "")
-    if not (Path(given) / "config.json").is_file() or not given:
-        said = f"{given} holds no model of sentence-transformers" if given else f"{MODEL} is not set"
+    folder = os.environ.get(MODEL, "")
+    if not (Path(folder) / "config.json").is_file() or not folder:
+        fault = f"{folder} holds no model of sentence-transformers" if folder else f"{MODEL} is not set"
         raise PoolError(
-            f"{said}; set {MODEL} to a folder that holds a model, such as all-MiniLM-L6-v2 saved by "
+            f"{fault}; set {MODEL} to a folder that holds a model, such as all-MiniLM-L6-v2 saved by "
             f"SentenceTransformer.save"
         )
-    return Path(given)
+    return Path(folder)

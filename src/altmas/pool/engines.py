@@ -62,8 +62,8 @@ def source_of(table: Any) -> Source | None:
         "dask.dataframe": lambda: _of_dask(table),
         "ray.data": lambda: _of_ray(table),
     }
-    made = next((make for name, make in kinds.items() if module == name or module.startswith(f"{name}.")), None)
-    return None if made is None else made()
+    factory = next((make for name, make in kinds.items() if module == name or module.startswith(f"{name}.")), None)
+    return None if factory is None else factory()
 
 
 # ---------------------------------------------------------------- files
@@ -88,40 +88,40 @@ def _of_path(path: str) -> Source | None:
     """A Parquet file, a folder of them (also hive-partitioned: year=2024/...), or the address of either."""
     if is_address(path):
         return _of_address(path)
-    place = Path(local(path)).expanduser()
-    if place.suffix.lower() != ".parquet" and not (place.is_dir() and any(place.rglob("*.parquet"))):
+    resolved = Path(local(path)).expanduser()
+    if resolved.suffix.lower() != ".parquet" and not (resolved.is_dir() and any(resolved.rglob("*.parquet"))):
         return None
-    return of_dataset(_dataset(existing(place), None, str(place)), str(existing(place)))
+    return of_dataset(_dataset(existing(resolved), None, str(resolved)), str(existing(resolved)))
 
 
 def _of_address(path: str) -> Source:
     from pyarrow.fs import FileType
 
     try:
-        system, place = _file_system(path)
-        found = system.get_file_info(place).type
+        system, store_path = _file_system(path)
+        kind = system.get_file_info(store_path).type
     except (pa.ArrowException, OSError, ValueError) as cause:
         raise FileError(f"{path} cannot be reached: {sentence(cause)}") from cause
-    if found == FileType.NotFound:
+    if kind == FileType.NotFound:
         raise FileError(f"{path} does not exist")
-    return of_dataset(_dataset(place, system, path), path)
+    return of_dataset(_dataset(store_path, system, path), path)
 
 
 def _file_system(path: str) -> tuple[Any, str]:
-    """(file system, place in it) of an address; keys and regions come from where the store's own tools look."""
+    """(file system, path in it) of an address; keys and regions come from where the store's own tools look."""
     from pyarrow.fs import FileSystem
 
-    system, place = FileSystem.from_uri(path)
-    return system, place
+    system, store_path = FileSystem.from_uri(path)
+    return system, store_path
 
 
-def _dataset(place: Any, system: Any, where: str) -> Any:
+def _dataset(path: Any, system: Any, where: str) -> Any:
     import pyarrow.dataset
 
     scan = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)  # where the file has them
     kind = pyarrow.dataset.ParquetFileFormat(default_fragment_scan_options=scan)
     try:
-        return pyarrow.dataset.dataset(place, filesystem=system, format=kind, partitioning="hive")
+        return pyarrow.dataset.dataset(path, filesystem=system, format=kind, partitioning="hive")
     except (pa.ArrowException, OSError, ValueError) as cause:
         raise FileError(f"{where} cannot be read as .parquet: {sentence(cause)}") from cause
 
@@ -187,10 +187,10 @@ def _sent(frame: Any) -> Iterator[pa.Table]:
     """The rows in order, as packets that lie on the executors' disks until the driver takes a few at a time."""
     from pyspark import StorageLevel
 
-    packets = frame.mapInArrow(_packing(PACKET), "place long, packet binary").persist(StorageLevel.DISK_ONLY)
+    packets = frame.mapInArrow(_packing(PACKET), "position long, packet binary").persist(StorageLevel.DISK_ONLY)
     try:
         parts = -(-packets.count() // PACKETS) or 1
-        in_order = packets.repartitionByRange(parts, "place").sortWithinPartitions("place")
+        in_order = packets.repartitionByRange(parts, "position").sortWithinPartitions("position")
         for row in in_order.select("packet").toLocalIterator():
             yield pa.ipc.open_stream(bytes(row["packet"])).read_all()
     finally:
@@ -198,7 +198,7 @@ def _sent(frame: Any) -> Iterator[pa.Table]:
 
 
 def _packing(size: int) -> Callable[[Any], Any]:
-    """The function that packs batches of rows on an executor, about `size` bytes in a packet, with its place.
+    """The function that packs batches of rows on an executor, about `size` bytes in a packet, each with its position.
 
     It travels to the executors by value: altmas need not be installed there.
     """
@@ -207,16 +207,16 @@ def _packing(size: int) -> Callable[[Any], Any]:
         import pyarrow
         from pyspark import TaskContext
 
-        place = TaskContext.get().partitionId() << 33
+        position = TaskContext.get().partitionId() << 33
         for batch in batches:
             rows = max(1, batch.num_rows * size // max(batch.nbytes, size))
             for start in range(0, batch.num_rows, rows):
                 sink = pyarrow.BufferOutputStream()
                 with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
                     stream.write_batch(batch.slice(start, rows))
-                columns = [pyarrow.array([place]), pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())]
-                yield pyarrow.RecordBatch.from_arrays(columns, ["place", "packet"])
-                place += 1
+                columns = [pyarrow.array([position]), pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())]
+                yield pyarrow.RecordBatch.from_arrays(columns, ["position", "packet"])
+                position += 1
 
     return packed
 
@@ -247,19 +247,19 @@ def fetched(
     names: Sequence[str],
     groups: Mapping[Group, Sequence[str]],
     repeated: Sequence[str] = (),
-    wanted: Wanted | None = None,
+    request: Wanted | None = None,
 ) -> tuple[pa.Table, dict[Group, NDArray[np.float32]], tuple[int, Rows | None]]:
     """(the columns of names in memory, {group: (N, columns) numbers}, (rows of the source, those of the sample if one
     was taken)) of a source, in one pass over its rows.
 
     repeated  columns of names with few different values, kept as codes
-    wanted    a random sample of the rows
+    request   a random sample of the rows
 
     Raises FileError or PoolError, naming the column and the row.
     """
     files = {group: temporary_file() for group in groups}
     parts: list[pa.Table] = []
-    passing = None if wanted is None else PassingSample(wanted)
+    passing = None if request is None else PassingSample(request)
     size = 0
     try:
         for table in stored(source, names, {group: (files[group], groups[group]) for group in groups}, passing):
@@ -322,17 +322,17 @@ def stored(
     passing  keeps rows that may be in a random sample; the others are left out
     """
     names = list(dict.fromkeys(names))
-    wanted = list(dict.fromkeys([*names, *(name for _, group in groups.values() for name in group)]))
-    refuse_unknown(wanted, source.columns, source.where)
+    needed = list(dict.fromkeys([*names, *(name for _, group in groups.values() for name in group)]))
+    refuse_unknown(needed, source.columns, source.where)
     writers = {group: MatrixWriter(path, source.where, columns) for group, (path, columns) in groups.items()}
     first = 0
     try:
-        for table in _batches(source, wanted):
+        for table in _batches(source, needed):
             refuse_invalid(table, source.where)
             first += table.num_rows
-            kept = None if passing is None else passing.kept(table.num_rows)
-            if kept is not None:
-                table = table.filter(pa.array(kept))
+            mask = None if passing is None else passing.kept(table.num_rows)
+            if mask is not None:
+                table = table.filter(pa.array(mask))
             part = Columns.part(table, source.where, first - table.num_rows)
             for writer in writers.values() if table.num_rows else ():
                 writer.add(part)
@@ -344,9 +344,9 @@ def stored(
         raise PoolError(f"{source.where} has no rows; nothing can be tested")
 
 
-def _batches(source: Source, wanted: list[str]) -> Iterator[pa.Table]:
+def _batches(source: Source, columns: list[str]) -> Iterator[pa.Table]:
     """Batches with at least one row; what an engine says on the way is told in one sentence."""
-    read = source.batches(wanted)
+    read = source.batches(columns)
     while True:
         try:
             table = next(read)
@@ -390,18 +390,18 @@ class MatrixWriter:
 
 def _coded(table: pa.Table, repeated: Sequence[str]) -> pa.Table:
     """The same with texts that are repeated as codes."""
-    for place, name in enumerate(table.column_names):
+    for index, name in enumerate(table.column_names):
         kind = table.column(name).type
         if name in repeated and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            table = table.set_column(place, name, table.column(name).cast(pa.string()).dictionary_encode())
+            table = table.set_column(index, name, table.column(name).cast(pa.string()).dictionary_encode())
     return table
 
 
 def _mapped_rows(path: Path, rows: Rows) -> NDArray[np.float32]:
     """Some rows of the matrix in a temporary file, which is removed."""
     whole: NDArray[np.float32] = np.load(path, mmap_mode="r")
-    kept = temporary_file()
-    with kept.open("wb") as file:
+    target = temporary_file()
+    with target.open("wb") as file:
         np.lib.format.write_array_header_1_0(
             file, {"descr": "<f4", "fortran_order": False, "shape": (len(rows), whole.shape[1])}
         )
@@ -409,7 +409,7 @@ def _mapped_rows(path: Path, rows: Rows) -> NDArray[np.float32]:
             file.write(np.ascontiguousarray(whole[rows[start : start + ROWS]]).tobytes())
     del whole
     remove(path)
-    return _mapped(kept)
+    return _mapped(target)
 
 
 def _mapped(path: Path) -> NDArray[np.float32]:

@@ -53,28 +53,28 @@ class Answer:
 # ---------------------------------------------------------------- which tool
 
 
-def read_log(place: Path) -> pa.Table:
+def read_log(path: Path) -> pa.Table:
     """The table in a .json or .eval file; FileError in one sentence if it is no log that is known."""
-    if zipfile.is_zipfile(place):
-        return _table(_inspect(_unzipped(place), place))
-    with pa.input_stream(str(place)) as stream:  # decompresses by the file's ending
+    if zipfile.is_zipfile(path):
+        return _table(_inspect(_unzipped(path), path))
+    with pa.input_stream(str(path)) as stream:  # decompresses by the file's ending
         log = json.loads(stream.read().decode("utf-8-sig"))
     tool = _tool_of_log(log)
     if tool is None:
         held = f"an object with {_keys(log)}" if isinstance(log, dict) else f"a {type(log).__name__}"
         raise FileError(
-            f"{place} holds {held}, which is no log of an evaluation tool that is known: expected {ACCEPTED}; "
+            f"{path} holds {held}, which is no log of an evaluation tool that is known: expected {ACCEPTED}; "
             "other data: write one object on each line and call it .jsonl"
         )
-    return _table(tool(log, place))
+    return _table(tool(log, path))
 
 
-def read_lines(place: Path, rows: Iterable[Any]) -> pa.Table:
+def read_lines(path: Path, rows: Iterable[Any]) -> pa.Table:
     """The table in the lines of a log."""
-    found = _rows(list(rows), place, "line", "a log", "")
-    tool = tool_of_line(found[0])
+    lines = _rows(list(rows), path, "line", "a log", "")
+    tool = tool_of_line(lines[0])
     assert tool is not None
-    return _table(tool(found, place))
+    return _table(tool(lines, path))
 
 
 def tool_of_line(row: Any) -> Callable[[Sequence[Row], Path], list[Answer]] | None:
@@ -93,7 +93,9 @@ def _tool_of_log(log: Any) -> Callable[[Any, Path], list[Answer]] | None:
         return None
     if isinstance(log.get("eval"), dict) and "version" in log:
         return _inspect
-    if any("testCases" in one or "conversationalTestCases" in one for one in (log, *_objects(log.values()))):
+    if any(
+        "testCases" in section or "conversationalTestCases" in section for section in (log, *_objects(log.values()))
+    ):
         return _deepeval
     results = log.get("results")
     rows = results.get("results") if isinstance(results, dict) else results
@@ -111,24 +113,24 @@ def _is_spec(spec: Any) -> bool:
 # ---------------------------------------------------------------- Inspect
 
 
-def _unzipped(place: Path) -> Row:
+def _unzipped(path: Path) -> Row:
     """The log in an .eval file, put together as its .json form has it."""
-    with zipfile.ZipFile(place) as archive:
+    with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json")]
         header = next((name for name in ("header.json", "_journal/start.json") if name in archive.namelist()), None)
         if header is None:
-            raise FileError(f"{place} is a zip file without header.json; expected an .eval file of Inspect")
-        samples = [json.loads(_member(archive, place, name)) for name in names]
-        log: Row = json.loads(_member(archive, place, header)) | {"samples": samples}
+            raise FileError(f"{path} is a zip file without header.json; expected an .eval file of Inspect")
+        samples = [json.loads(_member(archive, path, name)) for name in names]
+        log: Row = json.loads(_member(archive, path, header)) | {"samples": samples}
     return log
 
 
-def _member(archive: zipfile.ZipFile, place: Path, name: str) -> bytes:
+def _member(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
     """The bytes of a member, whichever way they are compressed."""
     info = archive.getinfo(name)
     if info.compress_type != ZSTANDARD:
         return archive.read(name)
-    with place.open("rb") as file:
+    with path.open("rb") as file:
         file.seek(info.header_offset)
         lengths = struct.unpack("<HH", file.read(30)[26:30])  # of the name and of the extra field before the data
         file.seek(sum(lengths), io.SEEK_CUR)
@@ -137,14 +139,14 @@ def _member(archive: zipfile.ZipFile, place: Path, name: str) -> bytes:
         return bytes(stream.read())
 
 
-def _inspect(log: Row, place: Path) -> list[Answer]:
-    samples = _rows(log.get("samples"), place, "samples", "an Inspect log", "log them with log_samples=True")
+def _inspect(log: Row, path: Path) -> list[Answer]:
+    samples = _rows(log.get("samples"), path, "samples", "an Inspect log", "log them with log_samples=True")
     repeated = any(sample.get("epoch", 1) != 1 for sample in samples)
     answers = [_inspect_sample(sample, log["eval"], repeated) for sample in samples]
-    for name in {name for one in answers for name in one.judges}:
-        if all(_scalar(one.judges.get(name)) in (None, *LETTERS) for one in answers):
-            for one in answers:
-                one.judges[name] = LETTERS.get(str(one.judges.get(name)))
+    for name in {name for answer in answers for name in answer.judges}:
+        if all(_scalar(answer.judges.get(name)) in (None, *LETTERS) for answer in answers):
+            for answer in answers:
+                answer.judges[name] = LETTERS.get(str(answer.judges.get(name)))
     return answers
 
 
@@ -154,7 +156,7 @@ def _inspect_sample(sample: Row, about: Row, repeated: bool) -> Answer:
     judges: dict[str, Any] = {}
     for name, score in _object(sample.get("scores")).items():
         value = _object(score).get("value")
-        judges |= {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
+        judges |= {f"{name}.{key}": entry for key, entry in value.items()} if isinstance(value, dict) else {name: value}
     run = {key: about[key] for key in ("task", "model") if key in about} | {"epoch": sample.get("epoch")}
     return Answer(
         f"{sample.get('id')}#{sample.get('epoch')}" if repeated else str(sample.get("id")),
@@ -174,25 +176,25 @@ def _first_choice(output: Row) -> Any:
 # ---------------------------------------------------------------- promptfoo
 
 
-def _promptfoo(log: Row, place: Path) -> list[Answer]:
+def _promptfoo(log: Row, path: Path) -> list[Answer]:
     results = log["results"]
-    return _promptfoo_rows(results["results"] if isinstance(results, dict) else results, place)
+    return _promptfoo_rows(results["results"] if isinstance(results, dict) else results, path)
 
 
-def _promptfoo_rows(rows: Sequence[Row], place: Path) -> list[Answer]:
-    return [_promptfoo_row(row, place) for row in rows if _checked(row, place, "vars", "a promptfoo result")]
+def _promptfoo_rows(rows: Sequence[Row], path: Path) -> list[Answer]:
+    return [_promptfoo_row(row, path) for row in rows if _checked(row, path, "vars", "a promptfoo result")]
 
 
-def _promptfoo_row(row: Row, place: Path) -> Answer:
+def _promptfoo_row(row: Row, path: Path) -> Answer:
     failed = row.get("failureReason") == 2  # an error, not a verdict
     grading, test = _object(row.get("gradingResult")), _object(row.get("testCase"))
     judges: dict[str, Any] = {"success": None if failed else row.get("success")}
     scores: dict[str, Any] = {"success": None if failed else row.get("score")}
-    for one in _objects(grading.get("componentResults") or ()):
-        assertion = _object(one.get("assertion"))
+    for component in _objects(grading.get("componentResults") or ()):
+        assertion = _object(component.get("assertion"))
         name = _free(str(assertion.get("metric") or assertion.get("type") or "assertion"), judges)
-        broken = _object(one.get("metadata")).get("graderError")
-        judges[name], scores[name] = (None, None) if broken else (one.get("pass"), one.get("score"))
+        broken = _object(component.get("metadata")).get("graderError")
+        judges[name], scores[name] = (None, None) if broken else (component.get("pass"), component.get("score"))
     provider, prompt = row.get("provider"), row.get("prompt")
     extras = {
         "provider": _object(provider).get("label") or _object(provider).get("id") or _scalar(provider),
@@ -213,13 +215,17 @@ def _promptfoo_row(row: Row, place: Path) -> Answer:
 # ---------------------------------------------------------------- DeepEval
 
 
-def _deepeval(log: Row, place: Path) -> list[Answer]:
-    run = next(one for one in (log, *_objects(log.values())) if {"testCases", "conversationalTestCases"} & one.keys())
+def _deepeval(log: Row, path: Path) -> list[Answer]:
+    run = next(
+        section
+        for section in (log, *_objects(log.values()))
+        if {"testCases", "conversationalTestCases"} & section.keys()
+    )
     cases = [*(run.get("testCases") or ()), *(run.get("conversationalTestCases") or ())]
-    found = _rows(cases, place, "testCases", "a DeepEval test run", "save one after evaluate()")
-    names = [case.get("name") for case in found]
+    records = _rows(cases, path, "testCases", "a DeepEval test run", "save one after evaluate()")
+    names = [case.get("name") for case in records]
     named = len(set(names)) == len(names)
-    return [_deepeval_case(case, str(case.get("name")) if named else str(k)) for k, case in enumerate(found)]
+    return [_deepeval_case(case, str(case.get("name")) if named else str(k)) for k, case in enumerate(records)]
 
 
 def _deepeval_case(case: Row, id: str) -> Answer:
@@ -229,9 +235,9 @@ def _deepeval_case(case: Row, id: str) -> Answer:
         name, broken = _free(str(metric.get("name")), judges), metric.get("error")
         judges[name], scores[name] = (None, None) if broken else (metric.get("success"), metric.get("score"))
     turns = _objects(case.get("turns") or ())
-    asked, said = (turns[:-1], turns[-1].get("content")) if turns else (case.get("input"), case.get("actualOutput"))
+    prompt, reply = (turns[:-1], turns[-1].get("content")) if turns else (case.get("input"), case.get("actualOutput"))
     target = case.get("expectedOutput", case.get("expectedOutcome"))
-    return Answer(id, _text(asked), _text(said), _text(target), judges, scores, _object(case.get("metadata")))
+    return Answer(id, _text(prompt), _text(reply), _text(target), judges, scores, _object(case.get("metadata")))
 
 
 # ---------------------------------------------------------------- lm-eval samples
@@ -239,15 +245,15 @@ def _deepeval_case(case: Row, id: str) -> Answer:
 LM_EVAL = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics")
 
 
-def _lm_eval(rows: Sequence[Row], place: Path) -> list[Answer]:
+def _lm_eval(rows: Sequence[Row], path: Path) -> list[Answer]:
     several = len({row.get("filter") for row in rows}) > 1
-    return [_lm_eval_row(row, several) for row in rows if _checked(row, place, "doc_id", "a sample of lm-eval")]
+    return [_lm_eval_row(row, several) for row in rows if _checked(row, path, "doc_id", "a sample of lm-eval")]
 
 
 def _lm_eval_row(row: Row, several: bool) -> Answer:
     calls = row.get("arguments") or {}
     calls = list(calls.values()) if isinstance(calls, dict) else calls
-    arguments = [list(one.values()) if isinstance(one, dict) else list(one) for one in calls]
+    arguments = [list(call.values()) if isinstance(call, dict) else list(call) for call in calls]
     measured = row.get("metrics") or [name for name in row if name not in LM_EVAL and not name.endswith("_hash")]
     extras = {"filter": row.get("filter")} | _object(row.get("doc"))
     return Answer(
@@ -262,19 +268,19 @@ def _lm_eval_row(row: Row, several: bool) -> Answer:
 
 def _lm_eval_output(row: Row, arguments: list[list[Any]]) -> str:
     """The generated text, or the choice with the highest likelihood."""
-    said = row.get("filtered_resps", row["resps"])
-    if not isinstance(said, list) or not said:
-        return _text(said)
-    likelihoods = [_likelihood(one) for one in said]
-    if len(said) == len(arguments) > 1 and not any(map(math.isnan, likelihoods)):
+    responses = row.get("filtered_resps", row["resps"])
+    if not isinstance(responses, list) or not responses:
+        return _text(responses)
+    likelihoods = [_likelihood(response) for response in responses]
+    if len(responses) == len(arguments) > 1 and not any(map(math.isnan, likelihoods)):
         return _text(arguments[likelihoods.index(max(likelihoods))][-1]).strip()
-    return _text(said[0])
+    return _text(responses[0])
 
 
-def _likelihood(said: Any) -> float:
+def _likelihood(response: Any) -> float:
     """The log-likelihood in [log-likelihood, whether greedy], both perhaps written as texts; nan if it is none."""
     try:
-        return float(said[0]) if isinstance(said, list) else math.nan
+        return float(response[0]) if isinstance(response, list) else math.nan
     except (IndexError, TypeError, ValueError):
         return math.nan
 
@@ -282,13 +288,13 @@ def _likelihood(said: Any) -> float:
 # ---------------------------------------------------------------- OpenAI evals
 
 
-def _openai_evals(rows: Sequence[Row], place: Path) -> list[Answer]:
+def _openai_evals(rows: Sequence[Row], path: Path) -> list[Answer]:
     events: dict[str, list[Row]] = {}
     for row in rows:
         if row.get("sample_id") is not None and isinstance(row.get("data"), dict):
             events.setdefault(str(row["sample_id"]), []).append(row)
     if not events:
-        raise FileError(f"{place} is a log of OpenAI evals without events of samples; nothing can be tested")
+        raise FileError(f"{path} is a log of OpenAI evals without events of samples; nothing can be tested")
     spec: Row = next((row["spec"] for row in rows if _is_spec(row.get("spec"))), {})
     run = {key: spec[key] for key in ("eval_name", "completion_fns", "split") if key in spec}
     return [_openai_evals_sample(id, of_sample, run) for id, of_sample in events.items()]
@@ -305,27 +311,27 @@ def _openai_evals_sample(id: str, events: Sequence[Row], run: Row) -> Answer:
         _text(sampled.get("prompt", raw.get("input"))),
         _text(sampled.get("sampled", match.get("sampled"))),
         _text(match.get("expected", raw.get("ideal"))),
-        judges | {name: one for name, one in by_kind.get("metrics", {}).items() if _scalar(one) is not None},
-        extras={name: ", ".join(map(str, one)) if isinstance(one, list) else one for name, one in run.items()},
+        judges | {name: value for name, value in by_kind.get("metrics", {}).items() if _scalar(value) is not None},
+        extras={name: ", ".join(map(str, value)) if isinstance(value, list) else value for name, value in run.items()},
     )
 
 
 # ---------------------------------------------------------------- parts of logs
 
 
-def _rows(found: Any, place: Path, name: str, what: str, hint: str) -> list[Row]:
-    if not isinstance(found, list) or not found:
-        raise FileError(f"{place} is {what} without {name}; nothing can be tested; {hint}")
-    for number, row in enumerate(found):
+def _rows(rows: Any, path: Path, name: str, what: str, hint: str) -> list[Row]:
+    if not isinstance(rows, list) or not rows:
+        raise FileError(f"{path} is {what} without {name}; nothing can be tested; {hint}")
+    for number, row in enumerate(rows):
         if not isinstance(row, dict):
-            raise FileError(f"{place}, {name} {number} is a {type(row).__name__}; expected an object")
-    return found
+            raise FileError(f"{path}, {name} {number} is a {type(row).__name__}; expected an object")
+    return rows
 
 
-def _checked(row: Any, place: Path, key: str, what: str) -> bool:
+def _checked(row: Any, path: Path, key: str, what: str) -> bool:
     if not isinstance(row, dict) or key not in row:
         held = _keys(row) if isinstance(row, dict) else f"a {type(row).__name__}"
-        raise FileError(f"{place} holds {held} where {what} with {key!r} was expected")
+        raise FileError(f"{path} holds {held} where {what} with {key!r} was expected")
     return True
 
 
@@ -338,7 +344,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _objects(values: Iterable[Any]) -> list[dict[str, Any]]:
-    return [one for one in values if isinstance(one, dict)]
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _scalar(value: Any) -> Any:
@@ -364,8 +370,8 @@ def _text(value: Any, attached: Mapping[str, Any] | None = None) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
-        told = [_message(one, len(value) > 1, attached) for one in value]
-        return "\n\n".join(one for one in told if one)
+        texts = [_message(part, len(value) > 1, attached) for part in value]
+        return "\n\n".join(text for text in texts if text)
     return _message(value, False, attached)
 
 
@@ -373,8 +379,8 @@ def _message(value: Any, with_role: bool, attached: Mapping[str, Any] | None) ->
     """The text of one message, part of a message, or value."""
     if not isinstance(value, dict) or not {"content", "text"} & value.keys():
         return value if isinstance(value, str) else _text(value) if isinstance(value, list) else json.dumps(value)
-    told = _text(value.get("content", value.get("text")), attached)
-    return f"{value['role']}: {told}" if with_role and "role" in value else told
+    text = _text(value.get("content", value.get("text")), attached)
+    return f"{value['role']}: {text}" if with_role and "role" in value else text
 
 
 # ---------------------------------------------------------------- the table
@@ -382,20 +388,20 @@ def _message(value: Any, with_role: bool, attached: Mapping[str, Any] | None) ->
 
 def _table(answers: list[Answer]) -> pa.Table:
     columns: dict[str, Any] = {
-        "id": [one.id for one in answers],
-        "input": [one.input for one in answers],
-        "output": [one.output for one in answers],
+        "id": [answer.id for answer in answers],
+        "input": [answer.input for answer in answers],
+        "output": [answer.output for answer in answers],
     }
-    if any(one.target for one in answers):
-        columns["target"] = [one.target for one in answers]
-    for name in dict.fromkeys(name for one in answers for name in one.judges):
-        given = _judged([_scalar(one.judges.get(name)) for one in answers])
-        fractions = any(isinstance(value, float) for value in given)
-        columns[_free(f"{name}.score" if fractions and not name.endswith("score") else name, columns)] = given
-    for name in dict.fromkeys(name for one in answers for name in one.scores):
-        columns[_free(f"{name}.score", columns)] = [_number(one.scores.get(name)) for one in answers]
-    for name in dict.fromkeys(name for one in answers for name in one.extras):
-        values = [_scalar(one.extras.get(name)) for one in answers]
+    if any(answer.target for answer in answers):
+        columns["target"] = [answer.target for answer in answers]
+    for name in dict.fromkeys(name for answer in answers for name in answer.judges):
+        verdicts = _judged([_scalar(answer.judges.get(name)) for answer in answers])
+        fractions = any(isinstance(value, float) for value in verdicts)
+        columns[_free(f"{name}.score" if fractions and not name.endswith("score") else name, columns)] = verdicts
+    for name in dict.fromkeys(name for answer in answers for name in answer.scores):
+        columns[_free(f"{name}.score", columns)] = [_number(answer.scores.get(name)) for answer in answers]
+    for name in dict.fromkeys(name for answer in answers for name in answer.extras):
+        values = [_scalar(answer.extras.get(name)) for answer in answers]
         if any(value is not None for value in values):
             columns[name if name not in columns else _free(f"metadata.{name}", columns)] = values
     return pa.table({name: _column(values) for name, values in columns.items()})
@@ -404,7 +410,7 @@ def _table(answers: list[Answer]) -> pa.Table:
 def _judged(values: list[Any]) -> list[Any]:
     """Verdicts as pass and fail, grades as whole numbers, anything else as it is."""
     known = {value for value in values if value is not None}
-    if known <= {0, 1} and (0 in known or any(one is True for one in known)):  # 1 alone may be a grade
+    if known <= {0, 1} and (0 in known or any(value is True for value in known)):  # 1 alone may be a grade
         return [None if value is None else "pass" if value else "fail" for value in values]
     if all(isinstance(value, int | float) and float(value).is_integer() for value in known):
         return [None if value is None else int(value) for value in values]

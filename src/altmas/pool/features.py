@@ -92,9 +92,9 @@ def moments(raw: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]
     step = max(1, CHUNK // columns)
     for start in range(0, n, step):
         x = np.array(raw[start : start + step], np.float64)
-        own, count = x.mean(0), len(x)
-        x -= own
-        squares += np.einsum("nd,nd->d", x, x) + (own - mean) ** 2 * start * count / (start + count)
-        mean += (own - mean) * count / (start + count)
+        chunk_mean, count = x.mean(0), len(x)
+        x -= chunk_mean
+        squares += np.einsum("nd,nd->d", x, x) + (chunk_mean - mean) ** 2 * start * count / (start + count)
+        mean += (chunk_mean - mean) * count / (start + count)
     spread = np.sqrt(squares / n)
     return mean, np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread)  # no more than rounding

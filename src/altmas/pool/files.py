@@ -2,7 +2,7 @@
 
 Logs of evaluation tools (evaluations.py) are tables too.
 
-Nothing is ever unpickled. Every failure is a FileError that names the file and, where it can be found, the place.
+Nothing is ever unpickled. Every failure is a FileError that names the file and, where it is known, the line or row.
 """
 
 import csv
@@ -59,52 +59,52 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Se
 
     Raises FileError on a file that is missing, empty, damaged or of another kind, and on a column that is not there.
     """
-    place = existing(path)
-    kind = _kind(place)
+    path = existing(path)
+    kind = _kind(path)
     try:
         if kind == ".parquet":
-            table = _parquet(place, [*names, *numbers])
+            table = _parquet(path, [*names, *numbers])
         elif kind in LOGS:
-            table = _of_log(read_log(place), names, numbers, place)
+            table = _of_log(read_log(path), names, numbers, path)
         elif kind in (".jsonl", ".ndjson"):
-            table = _jsonl(place, names, numbers)
+            table = _jsonl(path, names, numbers)
         else:
-            table = _csv(place, "\t" if kind == ".tsv" else ",", names, numbers)
+            table = _csv(path, "\t" if kind == ".tsv" else ",", names, numbers)
     except FileError:
         raise
     except UnicodeDecodeError as cause:
-        raise FileError(f"{place} is not UTF-8 text: {cause}") from cause
+        raise FileError(f"{path} is not UTF-8 text: {cause}") from cause
     except Exception as cause:  # the bytes of a damaged file can fail in any way inside a library
-        raise FileError(f"{place} cannot be read as {kind}: {sentence(cause)}") from cause
+        raise FileError(f"{path} cannot be read as {kind}: {sentence(cause)}") from cause
     if table.num_rows == 0:
-        raise FileError(f"{place} has columns but no rows; nothing can be tested")
-    refuse_invalid(table, str(place))
+        raise FileError(f"{path} has columns but no rows; nothing can be tested")
+    refuse_invalid(table, str(path))
     return table
 
 
 def read_evaluation(path: str | os.PathLike[str]) -> pa.Table:
     """Every column of a log of an evaluation tool: id, input, output, judges, metadata. FileError if it is none."""
-    place = existing(path)
+    path = existing(path)
     try:
-        if _kind(place) in LOGS:
-            return read_log(place)
-        if _kind(place) in (".jsonl", ".ndjson") and tool_of_line(_first_row(place)) is not None:
-            return read_lines(place, _json_rows(place))
+        if _kind(path) in LOGS:
+            return read_log(path)
+        if _kind(path) in (".jsonl", ".ndjson") and tool_of_line(_first_row(path)) is not None:
+            return read_lines(path, _json_rows(path))
     except FileError:
         raise
     except Exception as cause:  # the bytes of a damaged file can fail in any way
-        raise FileError(f"{place} cannot be read as a log of an evaluation tool: {sentence(cause)}") from cause
-    raise FileError(f"{place} is no log of an evaluation tool that is known: expected {ACCEPTED}")
+        raise FileError(f"{path} cannot be read as a log of an evaluation tool: {sentence(cause)}") from cause
+    raise FileError(f"{path} is no log of an evaluation tool that is known: expected {ACCEPTED}")
 
 
 def text_columns(path: str | os.PathLike[str], names: Sequence[str]) -> list[str]:
     """Those of the columns of a CSV file that hold texts: most of their first values are no numbers."""
-    place = existing(path)
-    kind = _kind(place) if names else ""
+    path = existing(path)
+    kind = _kind(path) if names else ""
     if kind not in (".csv", ".tsv"):
         return []
     try:
-        with _csv_text(place) as lines:
+        with _csv_text(path) as lines:
             rows = list(islice(csv.DictReader(lines, delimiter="\t" if kind == ".tsv" else ","), PEEKED))
     except (UnicodeDecodeError, csv.Error, OSError, pa.ArrowException):
         return []  # reading it says what is wrong
@@ -123,26 +123,30 @@ def refuse_invalid(table: pa.Table, where: str) -> None:
         try:
             column.validate(full=True)
         except pa.ArrowException as cause:
-            said = "texts that are not UTF-8" if "UTF8" in str(cause) else f"damaged values ({sentence(cause)})"
-            raise FileError(f"{where}, column {name!r} holds {said}; write the file anew as UTF-8") from cause
+            fault = "texts that are not UTF-8" if "UTF8" in str(cause) else f"damaged values ({sentence(cause)})"
+            raise FileError(f"{where}, column {name!r} holds {fault}; write the file anew as UTF-8") from cause
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
     """The absolute path of something that is there; FileError with the near name in its folder if it is not."""
-    place = Path(path).expanduser().absolute()
-    if not place.exists():
-        beside = [one.name for one in place.parent.iterdir()] if place.parent.is_dir() else []
-        raise FileError(f"{place} does not exist{near(place.name, beside)}")
-    if place.is_file() and place.stat().st_size <= SMALL and not _content(place).removeprefix(BOM_UTF8).strip():
-        raise FileError(f"{place} is empty")
-    return place
+    absolute = Path(path).expanduser().absolute()
+    if not absolute.exists():
+        beside = [sibling.name for sibling in absolute.parent.iterdir()] if absolute.parent.is_dir() else []
+        raise FileError(f"{absolute} does not exist{near(absolute.name, beside)}")
+    if (
+        absolute.is_file()
+        and absolute.stat().st_size <= SMALL
+        and not _content(absolute).removeprefix(BOM_UTF8).strip()
+    ):
+        raise FileError(f"{absolute} is empty")
+    return absolute
 
 
-def _content(place: Path) -> bytes:
+def _content(path: Path) -> bytes:
     try:
-        return place.read_bytes()
+        return path.read_bytes()
     except OSError as cause:
-        raise FileError(f"{place} cannot be read: {cause.strerror}") from cause
+        raise FileError(f"{path} cannot be read: {cause.strerror}") from cause
 
 
 def refuse_unknown(names: Sequence[str], columns: Sequence[str], where: str) -> None:
@@ -154,18 +158,18 @@ def refuse_unknown(names: Sequence[str], columns: Sequence[str], where: str) -> 
             raise FileError(f"{where} has {list(columns).count(name)} columns called {name!r}; rename all but one")
 
 
-def _kind(place: Path) -> str:
-    suffixes = [suffix.lower() for suffix in place.suffixes]
+def _kind(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = suffixes[-1] if suffixes else ""
     if kind in COMPRESSED and len(suffixes) > 1 and suffixes[-2] != ".parquet":
         kind = suffixes[-2]
     if kind in PICKLED:
-        raise FileError(f"{place} is a pickled file, which can run code when it is read; expected {_accepted()}")
+        raise FileError(f"{path} is a pickled file, which can run code when it is read; expected {_accepted()}")
     if kind not in (*TABLES, *LOGS):
         logs = f"or a log of an evaluation tool ({', '.join(LOGS)})"
-        raise FileError(f"{place} is of no kind that can be read; expected {_accepted()}, {logs}")
-    if place.is_dir() and kind != ".parquet":
-        raise FileError(f"{place} is a folder; expected a file: {_accepted()}")
+        raise FileError(f"{path} is of no kind that can be read; expected {_accepted()}, {logs}")
+    if path.is_dir() and kind != ".parquet":
+        raise FileError(f"{path} is a folder; expected a file: {_accepted()}")
     return kind
 
 
@@ -181,73 +185,73 @@ def sentence(cause: Exception) -> str:
 # ---------------------------------------------------------------- Parquet
 
 
-def _parquet(place: Path, columns: Sequence[str]) -> pa.Table:
+def _parquet(path: Path, columns: Sequence[str]) -> pa.Table:
     import pyarrow.dataset  # takes a while to load, and only Parquet needs it
 
     scan = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)  # where the file has them
-    files = pyarrow.dataset.dataset(place, format=pyarrow.dataset.ParquetFileFormat(default_fragment_scan_options=scan))
-    refuse_unknown(columns, files.schema.names, str(place))
+    files = pyarrow.dataset.dataset(path, format=pyarrow.dataset.ParquetFileFormat(default_fragment_scan_options=scan))
+    refuse_unknown(columns, files.schema.names, str(path))
     return files.to_table(columns=list(dict.fromkeys(columns)))
 
 
 # ---------------------------------------------------------------- CSV
 
 
-def _csv(place: Path, delimiter: str, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
+def _csv(path: Path, delimiter: str, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
     """Names are read as text and only then understood, so that "007" stays what it is."""
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    columns = _csv_header(place, delimiter)
-    refuse_unknown([*names, *numbers], columns, str(place))
+    columns = _csv_header(path, delimiter)
+    refuse_unknown([*names, *numbers], columns, str(path))
     types = dict.fromkeys(numbers, pa.float64()) | dict.fromkeys(names, pa.string())
     try:
-        table = _csv_rows(place, parse, types)
+        table = _csv_rows(path, parse, types)
     except pa.ArrowInvalid as cause:
-        raise FileError(_csv_fault(place, parse, types, cause)) from cause
-    _refuse_bad_quotes(place, delimiter, table.num_rows)
+        raise FileError(_csv_fault(path, parse, types, cause)) from cause
+    _refuse_bad_quotes(path, delimiter, table.num_rows)
     for name in names:
         table = table.set_column(table.column_names.index(name), name, understood(table.column(name)))
     return table
 
 
-def _refuse_bad_quotes(place: Path, delimiter: str, rows: int) -> None:
+def _refuse_bad_quotes(path: Path, delimiter: str, rows: int) -> None:
     """FileError where a quotation mark is missing: Arrow would take the rows up to the next one for one cell."""
-    with pa.input_stream(str(place)) as stream:
+    with pa.input_stream(str(path)) as stream:
         if not any(b'"' in block for block in iter(lambda: stream.read(BLOCK), b"")):
             return
     limit = csv.field_size_limit(FIELD_LIMIT)
     try:
-        with _csv_text(place) as lines:
+        with _csv_text(path) as lines:
             reader = csv.reader(lines, delimiter=delimiter, strict=True)
             try:
-                found = sum(1 for cells in reader if cells) - 1
+                strict_rows = sum(1 for cells in reader if cells) - 1
             except csv.Error as cause:
                 raise FileError(
-                    f"{place} is no proper CSV near line {reader.line_num}: {cause}; is a quotation mark missing there?"
+                    f"{path} is no proper CSV near line {reader.line_num}: {cause}; is a quotation mark missing there?"
                 ) from cause
     finally:
         csv.field_size_limit(limit)
-    if found != rows:
+    if strict_rows != rows:
         raise FileError(
-            f"{place} has {rows:,} or {found:,} rows, depending on how its quotation marks are read; mend them"
+            f"{path} has {rows:,} or {strict_rows:,} rows, depending on how its quotation marks are read; mend them"
         )
 
 
-def _csv_header(place: Path, delimiter: str) -> list[str]:
+def _csv_header(path: Path, delimiter: str) -> list[str]:
     """The names in the first line; UnicodeDecodeError if that is no text."""
-    with _csv_text(place) as lines:
+    with _csv_text(path) as lines:
         return next(csv.reader(lines, delimiter=delimiter), [])
 
 
-def _csv_text(place: Path) -> io.TextIOWrapper:
-    stream = io.BufferedReader(pa.input_stream(str(place)))  # decompresses by the file's ending
+def _csv_text(path: Path) -> io.TextIOWrapper:
+    stream = io.BufferedReader(pa.input_stream(str(path)))  # decompresses by the file's ending
     return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
 
 
 def _csv_rows(
-    place: Path, parse: pyarrow.csv.ParseOptions, types: dict[str, pa.DataType], threads: bool = True
+    path: Path, parse: pyarrow.csv.ParseOptions, types: dict[str, pa.DataType], threads: bool = True
 ) -> pa.Table:
     return pyarrow.csv.read_csv(
-        place,
+        path,
         read_options=pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=threads),
         parse_options=parse,
         convert_options=pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types)),
@@ -255,20 +259,20 @@ def _csv_rows(
 
 
 def _csv_fault(
-    place: Path, parse: pyarrow.csv.ParseOptions, types: dict[str, pa.DataType], cause: pa.ArrowInvalid
+    path: Path, parse: pyarrow.csv.ParseOptions, types: dict[str, pa.DataType], cause: pa.ArrowInvalid
 ) -> str:
     """Where a CSV file is broken: read again row by row, which is slow but knows the line."""
     try:
-        texts = _csv_rows(place, parse, dict.fromkeys(types, pa.string()), threads=False)
+        texts = _csv_rows(path, parse, dict.fromkeys(types, pa.string()), threads=False)
     except pa.ArrowInvalid as precise:
-        return f"{place} cannot be read as .csv: {sentence(precise)}"
+        return f"{path} cannot be read as .csv: {sentence(precise)}"
     for name, kind in types.items():
         values = texts.column(name).to_pylist() if kind == pa.float64() else []
         for row, value in enumerate(values):
             if not _is_number(value):
                 expected = "features and scores are columns of numbers"
-                return f"{place}, column {name!r}, row {row}: {value!r} is not a number; {expected}"
-    return f"{place} cannot be read as .csv: {sentence(cause)}"
+                return f"{path}, column {name!r}, row {row}: {value!r} is not a number; {expected}"
+    return f"{path} cannot be read as .csv: {sentence(cause)}"
 
 
 def _is_number(text: str) -> bool:
@@ -300,15 +304,15 @@ def _all_match(texts: pa.ChunkedArray, pattern: str) -> bool:
 # ---------------------------------------------------------------- JSON lines
 
 
-def _of_log(table: pa.Table, names: Sequence[str], numbers: Sequence[str], place: Path) -> pa.Table:
+def _of_log(table: pa.Table, names: Sequence[str], numbers: Sequence[str], path: Path) -> pa.Table:
     """The named columns of the table that a log of an evaluation tool was made into."""
-    refuse_unknown([*names, *numbers], table.column_names, str(place))
+    refuse_unknown([*names, *numbers], table.column_names, str(path))
     return table.select(list(dict.fromkeys([*names, *numbers])))
 
 
-def _first_row(place: Path) -> Any:
+def _first_row(path: Path) -> Any:
     """The first line of a JSON lines file, or None if it is no JSON."""
-    with io.BufferedReader(pa.input_stream(str(place))) as stream:
+    with io.BufferedReader(pa.input_stream(str(path))) as stream:
         line = next((line for line in stream if line.strip()), b"")
     try:
         return json.loads(line.removeprefix(BOM_UTF8))
@@ -316,47 +320,47 @@ def _first_row(place: Path) -> Any:
         return None
 
 
-def _json_rows(place: Path) -> Iterator[Any]:
+def _json_rows(path: Path) -> Iterator[Any]:
     """Every line of a JSON lines file; FileError naming the first that is no JSON."""
-    with io.BufferedReader(pa.input_stream(str(place))) as stream:
+    with io.BufferedReader(pa.input_stream(str(path))) as stream:
         for number, line in enumerate(stream, 1):
             if line.strip():
                 try:
                     yield json.loads(line.removeprefix(BOM_UTF8))
                 except (ValueError, RecursionError) as cause:
-                    raise FileError(f"{place}, line {number} is not JSON: {sentence(cause)}") from cause
+                    raise FileError(f"{path}, line {number} is not JSON: {sentence(cause)}") from cause
 
 
-def _jsonl(place: Path, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
-    _refuse_deep(place)
-    first = _first_row(place)
+def _jsonl(path: Path, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
+    _refuse_deep(path)
+    first = _first_row(path)
     if tool_of_line(first) is not None and not {*names, *numbers} <= first.keys():
-        return _of_log(read_lines(place, _json_rows(place)), names, numbers, place)
+        return _of_log(read_lines(path, _json_rows(path)), names, numbers, path)
     read = pyarrow.json.ReadOptions(block_size=BLOCK)
     try:
-        table = pyarrow.json.read_json(place, read_options=read)
-        refuse_unknown([*names, *numbers], table.column_names, str(place))
+        table = pyarrow.json.read_json(path, read_options=read)
+        refuse_unknown([*names, *numbers], table.column_names, str(path))
         dates = [name for name in names if pa.types.is_timestamp(table.schema.field(name).type)]
         if dates:  # a text that looks like a date stays a text
             texts = pyarrow.json.ParseOptions(explicit_schema=pa.schema([(name, pa.string()) for name in dates]))
-            table = pyarrow.json.read_json(place, read_options=read, parse_options=texts)
+            table = pyarrow.json.read_json(path, read_options=read, parse_options=texts)
     except pa.ArrowInvalid as cause:
-        raise FileError(_jsonl_fault(place, [*names, *numbers], cause)) from cause
+        raise FileError(_jsonl_fault(path, [*names, *numbers], cause)) from cause
     table = table.select(list(dict.fromkeys([*names, *numbers])))
     for name in names:
         column = table.column(name)
         if pa.types.is_floating(column.type) and _rounded(column):
-            table = table.set_column(table.column_names.index(name), name, _exactly(place, name, column))
+            table = table.set_column(table.column_names.index(name), name, _exactly(path, name, column))
     return table
 
 
-def _refuse_deep(place: Path) -> None:
+def _refuse_deep(path: Path) -> None:
     """FileError naming the first line with more levels than any table has."""
-    with io.BufferedReader(pa.input_stream(str(place))) as stream:
+    with io.BufferedReader(pa.input_stream(str(path))) as stream:
         for number, line in enumerate(stream, 1):
             if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
                 raise FileError(
-                    f"{place}, line {number} is nested more than {DEEPEST} levels deep; expected flat objects"
+                    f"{path}, line {number} is nested more than {DEEPEST} levels deep; expected flat objects"
                 )
 
 
@@ -372,9 +376,9 @@ def _rounded(column: pa.ChunkedArray) -> bool:
     return bool(pc.any(pc.greater_equal(pc.abs(column), float(EXACT))).as_py())
 
 
-def _exactly(place: Path, name: str, column: pa.ChunkedArray) -> pa.Array:
+def _exactly(path: Path, name: str, column: pa.ChunkedArray) -> pa.Array:
     """A column of integers as texts with all of their digits; as it is where it holds fractions too."""
-    with io.BufferedReader(pa.input_stream(str(place))) as stream:
+    with io.BufferedReader(pa.input_stream(str(path))) as stream:
         decoded = stream.read().decode("utf-8-sig")
     values: list[Any] = []
     decoder, at = json.JSONDecoder(), 0
@@ -389,27 +393,27 @@ def _exactly(place: Path, name: str, column: pa.ChunkedArray) -> pa.Array:
     return pa.array([None if value is None else str(int(value)) for value in values], pa.string())
 
 
-def _jsonl_fault(place: Path, columns: Sequence[str], cause: pa.ArrowInvalid) -> str:
+def _jsonl_fault(path: Path, columns: Sequence[str], cause: pa.ArrowInvalid) -> str:
     """Where a JSON lines file is broken: the first line that is no object or changes a column's kind."""
     kinds: dict[str, tuple[str, int]] = {}
-    with io.BufferedReader(pa.input_stream(str(place))) as stream:  # decompresses by the file's ending
+    with io.BufferedReader(pa.input_stream(str(path))) as stream:  # decompresses by the file's ending
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
             try:
                 row = json.loads(line.removeprefix(BOM_UTF8) if number == 1 else line)
             except UnicodeDecodeError as fault:
-                return f"{place}, line {number} is not UTF-8 text (byte {fault.start} of the line)"
+                return f"{path}, line {number} is not UTF-8 text (byte {fault.start} of the line)"
             except (ValueError, RecursionError) as fault:
-                return f"{place}, line {number} is not JSON: {sentence(fault)}"
+                return f"{path}, line {number} is not JSON: {sentence(fault)}"
             if not isinstance(row, dict):
-                return f"{place}, line {number} is a {type(row).__name__}; expected one object on each line"
+                return f"{path}, line {number} is a {type(row).__name__}; expected one object on each line"
             for name in columns:
                 kind = _json_kind(row.get(name))
                 first, where = kinds.setdefault(name, (kind, number)) if kind else ("", 0)
                 if first != kind:
-                    return f"{place}, column {name!r}: line {number} holds a {kind}, line {where} a {first}"
-    return f"{place} cannot be read as .jsonl: {sentence(cause)}"
+                    return f"{path}, column {name!r}: line {number} holds a {kind}, line {where} a {first}"
+    return f"{path} cannot be read as .jsonl: {sentence(cause)}"
 
 
 def _json_kind(value: Any) -> str:
@@ -422,26 +426,26 @@ def _json_kind(value: Any) -> str:
 
 def read_matrix(path: str | os.PathLike[str]) -> NDArray[Any]:
     """The array in a .npy file, memory-mapped; FileError if it is none, damaged, or holds Python objects."""
-    place = existing(path)
-    if place.suffix.lower() in PICKLED:
-        raise FileError(f"{place} is a pickled file, which can run code when it is read; expected a .npy file")
-    if place.suffix.lower() != ".npy" or not place.is_file():
-        raise FileError(f"{place} is no .npy file; write one with numpy.save(path, array)")
+    path = existing(path)
+    if path.suffix.lower() in PICKLED:
+        raise FileError(f"{path} is a pickled file, which can run code when it is read; expected a .npy file")
+    if path.suffix.lower() != ".npy" or not path.is_file():
+        raise FileError(f"{path} is no .npy file; write one with numpy.save(path, array)")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about headers that Python 2 wrote, and about escapes in damaged ones
-            array: NDArray[Any] = np.load(place, mmap_mode="r", allow_pickle=False)
+            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as cause:  # numpy evaluates the header: a damaged one can fail in any way
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             magic = file.read(6) == b"\x93NUMPY"
         reason = "damaged, cut short or full of Python objects, which are never unpickled" if magic else "no .npy file"
-        raise FileError(f"{place} is {reason}; expected an array of numbers written by numpy.save") from cause
+        raise FileError(f"{path} is {reason}; expected an array of numbers written by numpy.save") from cause
     if array.dtype.kind not in "fiub":
-        raise FileError(f"{place} holds {array.dtype}; expected an array of numbers")
-    beyond = place.stat().st_size - getattr(array, "offset", 0) - array.nbytes
+        raise FileError(f"{path} holds {array.dtype}; expected an array of numbers")
+    beyond = path.stat().st_size - getattr(array, "offset", 0) - array.nbytes
     if beyond:
         raise FileError(
-            f"{place} is damaged, or holds more than one array: {beyond:,} bytes follow the {array.shape} numbers that "
+            f"{path} is damaged, or holds more than one array: {beyond:,} bytes follow the {array.shape} numbers that "
             "its header announces; expected an array written by numpy.save"
         )
     return array

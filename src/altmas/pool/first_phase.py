@@ -74,14 +74,14 @@ def refuse_sample(n: object, size: int, *, weighted: bool = False, sampled: bool
 
 
 class PassingSample:
-    """The same sample of rows that pass by in parts: those that may still be in it are kept.
+    """The same sample of a table that is read in parts: only rows that may still be in it are kept.
 
     size  rows that have passed
     """
 
-    def __init__(self, wanted: Wanted) -> None:
-        self.wanted, self.size = wanted, 0
-        self._stream, self._limit = _stream(wanted.seed), np.inf
+    def __init__(self, request: Wanted) -> None:
+        self.request, self.size = request, 0
+        self._stream, self._limit = _stream(request.seed), np.inf
         self._keys: list[NDArray[np.float64]] = []
         self._rows: list[Rows] = []
         self._kept = self._at_limit = 0
@@ -93,19 +93,19 @@ class PassingSample:
         self._keys.append(keys[mask])
         self._rows.append(np.flatnonzero(mask) + self.size)
         self.size, self._kept = self.size + count, self._kept + int(mask.sum())
-        begun = self.size > (self.wanted.n if self.wanted.above is None else self.wanted.above)
-        if begun and self._kept - self._at_limit > self.wanted.n // 4:  # not at every part
-            self._limit = float(np.partition(np.concatenate(self._keys), self.wanted.n - 1)[self.wanted.n - 1])
+        begun = self.size > (self.request.n if self.request.above is None else self.request.above)
+        if begun and self._kept - self._at_limit > self.request.n // 4:  # not at every part
+            self._limit = float(np.partition(np.concatenate(self._keys), self.request.n - 1)[self.request.n - 1])
             self._at_limit = self._kept
         return None if everything else mask
 
     def chosen(self, where: str) -> tuple[Rows, Rows] | None:
-        """(places among the kept rows, rows) of the sample; None if all rows are wanted."""
-        if not self.wanted.smaller_than(self.size, where):
+        """(positions among the kept rows, rows) of the sample; None if all rows are taken."""
+        if not self.request.smaller_than(self.size, where):
             return None
         keys, rows = np.concatenate(self._keys), np.concatenate(self._rows)
-        places = np.sort(np.argpartition(keys, self.wanted.n - 1)[: self.wanted.n])
-        return places, rows[places]
+        positions = np.sort(np.argpartition(keys, self.request.n - 1)[: self.request.n])
+        return positions, rows[positions]
 
 
 def taken_items(items: Sequence[Any], rows: Rows) -> Sequence[Any]:

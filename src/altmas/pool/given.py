@@ -37,9 +37,9 @@ def factorised(names: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     if names.dtype.kind != "O":
         seen, inverse = np.unique(names, return_inverse=True)
         return seen.tolist(), inverse
-    place: dict[str, int] = {}
-    rows = np.fromiter((place.setdefault(name, len(place)) for name in names.tolist()), np.int64, len(names))
-    return list(place), rows
+    code_of: dict[str, int] = {}
+    rows = np.fromiter((code_of.setdefault(name, len(code_of)) for name in names.tolist()), np.int64, len(names))
+    return list(code_of), rows
 
 
 def words_of_model(what: str, name: str) -> str:
@@ -57,12 +57,12 @@ def number_of_points(
     """N; PoolError if models have different numbers of answers, features are sparse, or nothing says how many."""
     lengths = {name: len(names) for name, names in answers.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
-        raise PoolError(f"the models have different numbers of predictions ({told}); each needs one for every point")
+        listed = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
+        raise PoolError(f"the models have different numbers of predictions ({listed}); each needs one for every point")
     if hasattr(features, "toarray"):
         raise PoolError("features is a sparse matrix; pass features.toarray(), or fewer columns by TruncatedSVD")
-    given: list[Any] = [*answers.values(), features, ids, items, *(slices or {}).values()]
-    counts = [len(one) if hasattr(one, "__len__") else len(np.asarray(one)) for one in given if one is not None]
+    parts: list[Any] = [*answers.values(), features, ids, items, *(slices or {}).values()]
+    counts = [len(part) if hasattr(part, "__len__") else len(np.asarray(part)) for part in parts if part is not None]
     if not counts:
         raise PoolError("a pool without predictions needs features, ids, items or slices that say what its points are")
     if counts[0] == 0:
@@ -71,10 +71,10 @@ def number_of_points(
 
 
 def inferred_classes(answers: Mapping[str, NDArray[Any]], scores: Mapping[str, Any]) -> tuple[Name, ...]:
-    found = [name for names in answers.values() for name in factorised(names)[0]]
-    if any(isinstance(name, str) for name in found):
-        found = [str(name) for name in found]
-    seen = sorted(set(found))
+    predicted = [name for names in answers.values() for name in factorised(names)[0]]
+    if any(isinstance(name, str) for name in predicted):
+        predicted = [str(name) for name in predicted]
+    seen = sorted(set(predicted))
     if not seen:
         raise PoolError("a pool without predictions needs classes=[...] (--class, repeated): what a label could be")
     if len(seen) == 1:
@@ -82,8 +82,8 @@ def inferred_classes(answers: Mapping[str, NDArray[Any]], scores: Mapping[str, A
             f"only one class, {seen[0]!r}, is seen in predictions; pass classes=[...] (--class, repeated) with every "
             "class a label could take"
         )
-    for given in scores.values():
-        columns = np.shape(given)[1:]
+    for matrix in scores.values():
+        columns = np.shape(matrix)[1:]
         if columns and columns != (len(seen),) and not (columns == (1,) and len(seen) == 2):
             raise PoolError(
                 f"scores has {columns[0]} columns but {len(seen)} classes are seen in predictions ({listing(seen)}); "
@@ -160,7 +160,7 @@ def checked_ids(ids: ArrayLike | None, n: int) -> Sequence[Name]:
 
 
 def checked_slices(slices: Mapping[str, ArrayLike], n: int) -> dict[str, NDArray[np.str_]]:
-    found: dict[str, NDArray[np.str_]] = {}
+    checked: dict[str, NDArray[np.str_]] = {}
     for name, values in slices.items():
         values = detached(values, f"slice {name!r}")
         column = np.array(values, object) if np.ma.is_masked(values) else np.asarray(values)
@@ -169,11 +169,11 @@ def checked_slices(slices: Mapping[str, ArrayLike], n: int) -> dict[str, NDArray
         if column.shape != (n,):
             raise PoolError(f"slice {name!r} has shape {column.shape}, predictions has {n} rows; one value per point")
         try:
-            found[str(name)] = _slice_values(column)
-            refuse_unwritable(found[str(name)].tolist(), f"slice {name!r}")
+            checked[str(name)] = _slice_values(column)
+            refuse_unwritable(checked[str(name)].tolist(), f"slice {name!r}")
         except TypeError as cause:
             raise PoolError(f"slice {name!r} holds values that are neither texts nor numbers") from cause
-    return found
+    return checked
 
 
 def checked_groups(values: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -192,19 +192,19 @@ def checked_groups(values: ArrayLike, n: int) -> NDArray[np.int64]:
 def checked_weights(values: ArrayLike, n: int) -> NDArray[np.float64]:
     """(N,) positive finite numbers; PoolError names the first row that has none."""
     try:
-        found = np.asarray(detached(values, "weights"), np.float64)
+        weights = np.asarray(detached(values, "weights"), np.float64)
     except (TypeError, ValueError) as cause:
         raise PoolError("weights must be numbers: how many rows each row stands for") from cause
-    if found.shape != (n,):
-        raise PoolError(f"weights has shape {found.shape}, predictions has {n} rows; one number per point")
-    wrong = ~((found > 0) & np.isfinite(found))
+    if weights.shape != (n,):
+        raise PoolError(f"weights has shape {weights.shape}, predictions has {n} rows; one number per point")
+    wrong = ~((weights > 0) & np.isfinite(weights))
     if wrong.any():
         row = int(wrong.argmax())
         raise PoolError(
-            f"weights, row {row}: {found[row]:g} is no positive number; a row that stands for none does not belong "
+            f"weights, row {row}: {weights[row]:g} is no positive number; a row that stands for none does not belong "
             "into the pool"
         )
-    return found
+    return weights
 
 
 def refuse_half_characters(items: Sequence[Any] | None) -> None:

@@ -31,23 +31,23 @@ def fitting(pool: Pool, more: Pool) -> Pool:
     """The items in the classes, ids and parts of a pool that they are to be added to; PoolError names what differs."""
     codes = _codes(pool, more)
     _refuse_other_parts(pool, more)
-    other = _copied(more)
-    other.models = tuple(_recoded(more.model(model.name), codes, len(pool.classes)) for model in pool.models)
-    other.classes, other.values, other.ids = pool.classes, pool.values, _new_ids(pool, more)
-    other.slices = {name: more.slices[name] for name in pool.slices if name != WAVE}
-    return other
+    fitted = _copied(more)
+    fitted.models = tuple(_recoded(more.model(model.name), codes, len(pool.classes)) for model in pool.models)
+    fitted.classes, fitted.values, fitted.ids = pool.classes, pool.values, _new_ids(pool, more)
+    fitted.slices = {name: more.slices[name] for name in pool.slices if name != WAVE}
+    return fitted
 
 
 def _codes(pool: Pool, more: Pool) -> NDArray[np.int64]:
     """(C',) codes of the items' classes among those of the pool."""
-    found = [pool.find_class(name) for name in more.classes]
-    strange = [name for name, code in zip(more.classes, found, strict=True) if code is None]
+    codes = [pool.find_class(name) for name in more.classes]
+    strange = [name for name, code in zip(more.classes, codes, strict=True) if code is None]
     if strange:
         raise PoolError(
             f"the items have the class {strange[0]!r}, which this session has not (it has {listing(pool.classes)}); "
             f"add it first with classes=[{strange[0]!r}] (--class {strange[0]}); nothing was recorded"
         )
-    return np.array(found, np.int64)
+    return np.array(codes, np.int64)
 
 
 def _recoded(model: Model, codes: NDArray[np.int64], n_classes: int) -> Model:
@@ -60,17 +60,17 @@ def _recoded(model: Model, codes: NDArray[np.int64], n_classes: int) -> Model:
 
 def _refuse_other_parts(pool: Pool, more: Pool) -> None:
     """PoolError on the first part that the points of the session have and the items have not, or the other way."""
-    for what, mine, theirs in [
-        ("model", [one.name for one in pool.models], [one.name for one in more.models]),
+    for what, session_names, item_names in [
+        ("model", [model.name for model in pool.models], [model.name for model in more.models]),
         ("slice", [name for name in pool.slices if name != WAVE], [name for name in more.slices if name != WAVE]),
     ]:
-        if missing := [name for name in mine if name not in theirs]:
+        if missing := [name for name in session_names if name not in item_names]:
             raise PoolError(
                 f"the items have no {what} {missing[0]!r}, which the points of this session have; give it for each of "
                 "them; nothing was recorded"
             )
-        if strange := [name for name in theirs if name not in mine]:
-            known = listing(mine) if mine else "none"
+        if strange := [name for name in item_names if name not in session_names]:
+            known = listing(session_names) if session_names else "none"
             raise PoolError(
                 f"the items have the {what} {strange[0]!r}, which this session has not ({what}s: {known}); leave it "
                 "out; nothing was recorded"
@@ -98,10 +98,12 @@ def _refuse_other_parts(pool: Pool, more: Pool) -> None:
         raise PoolError("the items have nothing to show, the points of this session have; nothing was recorded")
 
 
-def _refuse_other(what: str, mine: object, theirs: object) -> None:
-    if (mine is None) != (theirs is None):
-        own, other = ("have", "have none") if mine is not None else ("have none", "have some")
-        raise PoolError(f"{what}: the points of this session {own}, the items {other}; nothing was recorded")
+def _refuse_other(what: str, session_part: object, item_part: object) -> None:
+    if (session_part is None) != (item_part is None):
+        session_has, items_have = ("have", "have none") if session_part is not None else ("have none", "have some")
+        raise PoolError(
+            f"{what}: the points of this session {session_has}, the items {items_have}; nothing was recorded"
+        )
 
 
 def _new_ids(pool: Pool, more: Pool) -> Sequence[Name]:
@@ -110,8 +112,8 @@ def _new_ids(pool: Pool, more: Pool) -> Sequence[Name]:
         if not isinstance(pool.ids, range):
             raise PoolError("the items have no ids, the points of this session have; give them; nothing was recorded")
         return range(len(pool), len(pool) + len(more))
-    there = set(map(str, pool.ids))
-    twice = next((name for name in more.ids if str(name) in there), None)
+    known_ids = set(map(str, pool.ids))
+    twice = next((name for name in more.ids if str(name) in known_ids), None)
     if twice is not None:
         raise PoolError(f"id {twice!r} is in this session already; ids must be unique; nothing was recorded")
     return list(more.ids)
@@ -125,59 +127,59 @@ def counted_on(pool: Pool, more: Pool) -> Pool:
     ids = range(len(pool), len(pool) + len(more))
     if not isinstance(more.ids, range) or more.ids == ids:
         return more
-    other = _copied(more)
-    other.ids = ids
-    return other
+    recounted = _copied(more)
+    recounted.ids = ids
+    return recounted
 
 
 def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
     """The pool with fitting items after its own; `wave` is what they came with, `first` what the first points did."""
-    other = _copied(pool)
-    other._n = len(pool) + len(more)
+    larger = _copied(pool)
+    larger._n = len(pool) + len(more)
     counted = isinstance(pool.ids, range) and isinstance(more.ids, range)
-    other.ids = range(other._n) if counted else [*pool.ids, *more.ids]
-    other.models = tuple(_joined(mine, more.model(mine.name)) for mine in pool.models)
+    larger.ids = range(larger._n) if counted else [*pool.ids, *more.ids]
+    larger.models = tuple(_joined(model, more.model(model.name)) for model in pool.models)
     if pool.features is not None and more.features is not None:
-        other.features = stacked([pool.features, more.features])
+        larger.features = stacked([pool.features, more.features])
     if pool.weights is not None and more.weights is not None:
-        other.weights = np.concatenate([pool.weights, more.weights])
-    before = pool.slices.get(WAVE, np.full(len(pool), first))
-    other.slices = {
+        larger.weights = np.concatenate([pool.weights, more.weights])
+    waves = pool.slices.get(WAVE, np.full(len(pool), first))
+    larger.slices = {
         name: np.concatenate([pool.slices[name], more.slices[name]]) for name in pool.slices if name != WAVE
     }
-    other.slices[WAVE] = np.concatenate([before, np.full(len(more), wave)])
-    other.items = joined_items(pool.items, more.items)
-    return other
+    larger.slices[WAVE] = np.concatenate([waves, np.full(len(more), wave)])
+    larger.items = joined_items(pool.items, more.items)
+    return larger
 
 
 def _copied(pool: Pool) -> Pool:
     """The same pool with nothing kept that was computed from its parts."""
-    other = copy(pool)
+    fresh = copy(pool)
     for derived in DERIVED:
-        other.__dict__.pop(derived, None)
-    other.memo, other.extended = Memo(pool.memo.file), True
-    return other
+        fresh.__dict__.pop(derived, None)
+    fresh.memo, fresh.extended = Memo(pool.memo.file), True
+    return fresh
 
 
-def _joined(mine: Model, more: Model) -> Model:
-    scores = None if mine.scores is None or more.scores is None else np.concatenate([mine.scores, more.scores])
-    return Model(mine.name, np.concatenate([mine.predictions, more.predictions]), scores)
+def _joined(model: Model, more: Model) -> Model:
+    scores = None if model.scores is None or more.scores is None else np.concatenate([model.scores, more.scores])
+    return Model(model.name, np.concatenate([model.predictions, more.predictions]), scores)
 
 
-def joined_items(mine: Sequence[Any] | None, more: Sequence[Any] | None) -> Sequence[Any] | None:
+def joined_items(items: Sequence[Any] | None, more: Sequence[Any] | None) -> Sequence[Any] | None:
     """What a labeller is shown of both: Arrow columns stay such, anything else becomes a list."""
-    if mine is None or more is None:
+    if items is None or more is None:
         return None
-    if isinstance(mine, LazyItems) and isinstance(more, LazyItems) and _same_columns(mine, more):
-        return LazyItems(mine.columns_and(more))
-    return [*mine, *more]
+    if isinstance(items, LazyItems) and isinstance(more, LazyItems) and _same_columns(items, more):
+        return LazyItems(items.columns_and(more))
+    return [*items, *more]
 
 
-def _same_columns(mine: LazyItems, more: LazyItems) -> bool:
-    if hasattr(mine.columns, "schema") != hasattr(more.columns, "schema"):
+def _same_columns(items: LazyItems, more: LazyItems) -> bool:
+    if hasattr(items.columns, "schema") != hasattr(more.columns, "schema"):
         return False
-    what = "schema" if hasattr(mine.columns, "schema") else "type"
-    return bool(getattr(mine.columns, what) == getattr(more.columns, what))
+    attribute = "schema" if hasattr(items.columns, "schema") else "type"
+    return bool(getattr(items.columns, attribute) == getattr(more.columns, attribute))
 
 
 def with_classes(pool: Pool, classes: Sequence[Name]) -> Pool:
@@ -192,10 +194,10 @@ def with_classes(pool: Pool, classes: Sequence[Name]) -> Pool:
             f"class {names[0]!r} would have no value, and the classes of this session have ({pool.named_values}); make "
             "a new session with values for all; nothing was recorded"
         )
-    other = _copied(pool)
-    other.classes = (*pool.classes, *names)
-    other.models = tuple(_recoded(one, np.arange(len(pool.classes)), len(other.classes)) for one in pool.models)
-    return other
+    wider = _copied(pool)
+    wider.classes = (*pool.classes, *names)
+    wider.models = tuple(_recoded(model, np.arange(len(pool.classes)), len(wider.classes)) for model in pool.models)
+    return wider
 
 
 def slice_values(pool: Pool, name: str, values: ArrayLike | Mapping[Any, Any]) -> NDArray[np.str_]:
@@ -215,15 +217,6 @@ def with_slices(pool: Pool, slices: Mapping[str, NDArray[np.str_]]) -> Pool:
     for name, column in slices.items():
         if column.shape != (len(pool),) or column.dtype.kind != "U" or name in pool.slices:
             raise ValueError(f"slice {name!r} does not fit")
-    other = _copied(pool)
-    other.slices = {**pool.slices, **slices}
-    return other
-
-
-def waves_of(pool: Pool) -> list[str]:
-    """The waves in the order in which their first points stand in the pool."""
-    column = pool.slices.get(WAVE)
-    if column is None:
-        return []
-    seen, places = np.unique(column, return_index=True)
-    return [str(seen[place]) for place in np.argsort(places, kind="stable")]
+    wider = _copied(pool)
+    wider.slices = {**pool.slices, **slices}
+    return wider

@@ -113,9 +113,9 @@ def image_features(values: Sequence[Any], what: str, folder: Path) -> Floats:
             described.append(descriptor(_pixels(values[row], folder)))
         except NoImage as cause:
             raise PoolError(f"{what}, row {row}: {cause}; features of images need every image") from None
-    widths = {len(one) for one in described}
+    widths = {len(vector) for vector in described}
     if len(widths) > 1:  # some are grey, some in colour
-        described = [descriptor_in_colour(one) for one in described]
+        described = [descriptor_in_colour(vector) for vector in described]
     return np.stack(described)
 
 
@@ -147,7 +147,7 @@ def _decoded(content: bytes) -> Any:
 
 
 def descriptor(pixels: NDArray[Any]) -> Floats:
-    """What an image looks like from afar: 8 x 8 means of each channel, and gradients by cell and direction.
+    """A coarse description of an image: 8 x 8 means of each channel, and gradients by cell and direction.
 
     A grey image has 64 + 128 numbers, a coloured one 3 * 64 + 128.
     """
@@ -160,11 +160,11 @@ def descriptor(pixels: NDArray[Any]) -> Floats:
     return np.concatenate([means.transpose(2, 0, 1).ravel(), _gradients(small.mean(-1))]).astype(np.float32)
 
 
-def descriptor_in_colour(one: Floats) -> Floats:
+def descriptor_in_colour(vector: Floats) -> Floats:
     """The descriptor of a grey image as that of a coloured one with three equal channels."""
     grey, coloured = 64 + CELLS**2 * ANGLES, 3 * 64 + CELLS**2 * ANGLES
-    assert len(one) in (grey, coloured)
-    return one if len(one) == coloured else np.concatenate([one[:64], one[:64], one])
+    assert len(vector) in (grey, coloured)
+    return vector if len(vector) == coloured else np.concatenate([vector[:64], vector[:64], vector])
 
 
 def _resized(channel: NDArray[Any], side: int) -> NDArray[Any]:
@@ -176,7 +176,7 @@ def _resized(channel: NDArray[Any], side: int) -> NDArray[Any]:
         else:
             starts = np.arange(side) * length // side
             sizes = np.diff(np.append(starts, length))
-            shape = [-1 if one == axis else 1 for one in (0, 1)]
+            shape = [-1 if dimension == axis else 1 for dimension in (0, 1)]
             channel = np.add.reduceat(channel, starts, axis) / sizes.reshape(shape)
     return channel
 
@@ -186,6 +186,6 @@ def _gradients(grey: NDArray[Any]) -> Floats:
     down, right = np.gradient(grey)
     angle = ((np.arctan2(down, right) % np.pi) / np.pi * ANGLES).astype(int) % ANGLES
     cell = np.arange(SIDE) * CELLS // SIDE
-    place = (cell[:, None] * CELLS + cell[None, :]) * ANGLES + angle
-    counted = np.bincount(place.ravel(), np.hypot(down, right).ravel(), CELLS**2 * ANGLES)
+    bins = (cell[:, None] * CELLS + cell[None, :]) * ANGLES + angle
+    counted = np.bincount(bins.ravel(), np.hypot(down, right).ravel(), CELLS**2 * ANGLES)
     return (counted / (np.linalg.norm(counted) + 1e-6)).astype(np.float32)

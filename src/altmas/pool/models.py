@@ -63,13 +63,13 @@ def named_scores(scores: Any, names: Sequence[str]) -> dict[str, Any]:
         return {}
     if not isinstance(scores, Mapping):
         if len(names) != 1:
-            given = f"the models {listing(names)}" if names else "no model"
-            raise PoolError(f"scores were given for {given}; say whose they are: scores={{name: ...}}")
+            models = f"the models {listing(names)}" if names else "no model"
+            raise PoolError(f"scores were given for {models}; say whose they are: scores={{name: ...}}")
         return {names[0]: scores}
     for name in scores:
         if name not in names:
             raise PoolError(unknown_model(name, names, "scores"))
-    return {name: one for name, one in scores.items() if one is not None}
+    return {name: matrix for name, matrix in scores.items() if matrix is not None}
 
 
 def unknown_model(name: object, names: Sequence[str], what: str = "") -> str:
@@ -101,10 +101,10 @@ def scores_of(scores: ArrayLike, n: int, classes: tuple[Name, ...], what: str = 
         raise PoolError(f"{what} must be numbers, got dtype {array.dtype}")
     single = array.shape in ((n,), (n, 1)) and len(classes) == 2
     if not single and array.shape != (n, len(classes)):
-        one = f", or one column with the probability of {classes[1]!r}" if len(classes) == 2 else ""
+        alternative = f", or one column with the probability of {classes[1]!r}" if len(classes) == 2 else ""
         raise PoolError(
             f"{what} has shape {array.shape}; expected ({n}, {len(classes)}): one row per point and one column "
-            f"for each class, in the order {listing(classes)}{one}"
+            f"for each class, in the order {listing(classes)}{alternative}"
         )
     with np.errstate(over="ignore"):
         array = array.astype(np.float32).astype(np.float64)
@@ -165,9 +165,9 @@ def plurality(models: Sequence[Model], n: int, n_classes: int) -> NDArray[np.int
     if len(models) == 1:
         return models[0].predictions
     rows, votes, scores = np.arange(n), np.zeros((n, n_classes)), np.zeros((n, n_classes))
-    for place, model in enumerate(models):
+    for rank, model in enumerate(models):
         votes[rows, model.predictions] += 1.0
         if model.scores is not None:
             scores += model.scores / len(models)
-        scores[rows, model.predictions] += 1e-9 * (len(models) - place)
+        scores[rows, model.predictions] += 1e-9 * (len(models) - rank)
     return np.asarray((votes + scores / 2).argmax(axis=1))

@@ -48,12 +48,12 @@ def is_missing(value: object) -> bool:
 
 
 def refuse_masked(values: object, what: str) -> None:
-    """PoolError naming the first place where a masked array (numpy.ma) holds nothing."""
+    """PoolError naming the first cell in which a masked array (numpy.ma) holds nothing."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row, *column = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
-        place = f"row {row}" + (f", column {column[0]}" if column else "")
+        cell = f"row {row}" + (f", column {column[0]}" if column else "")
         count = int(np.ma.getmaskarray(values).sum())
-        raise PoolError(f"{what}, {place}: the value is masked ({count} are), that is missing; every point needs one")
+        raise PoolError(f"{what}, {cell}: the value is masked ({count} are), that is missing; every point needs one")
 
 
 def refuse_unwritable(listed: list[str], what: str) -> None:
@@ -95,7 +95,7 @@ def _of_objects(values: list[Any], what: str) -> NDArray[Any]:
         kinds = {type(value) for value in values}
     bad = not kinds <= {str, int, bool} or "" in values
     if bad:
-        row = next(row for row, one in enumerate(values) if one == "" or not isinstance(one, str | int))
+        row = next(row for row, value in enumerate(values) if value == "" or not isinstance(value, str | int))
         raise PoolError(_refusal(what, row, values[row]))
     if kinds == {bool}:
         return np.array(values, np.bool_)

@@ -97,8 +97,8 @@ class Pool:
     ) -> None:
         self.items: Sequence[Any] | None = items_of(items)
         answers = {
-            name: names_of(given, words_of_model("predictions", name))
-            for name, given in named_predictions(predictions).items()
+            name: names_of(column, words_of_model("predictions", name))
+            for name, column in named_predictions(predictions).items()
         }
         self._n = number_of_points(answers, features, ids, slices, self.items)
         given_scores = named_scores(scores, list(answers))
@@ -136,8 +136,8 @@ class Pool:
 
     def _model(self, name: str, names: NDArray[Any], scores: ArrayLike | None) -> Model:
         codes = self._codes(names, words_of_model("predictions", name), PoolError)
-        found = None if scores is None else scores_of(scores, self._n, self.classes, words_of_model("scores", name))
-        model = Model(name, codes, found)
+        matrix = None if scores is None else scores_of(scores, self._n, self.classes, words_of_model("scores", name))
+        model = Model(name, codes, matrix)
         refuse_other_column_order(
             model, self.classes, inferred=self.classes_inferred, what=words_of_model("score", name)
         )
@@ -224,7 +224,7 @@ class Pool:
             scores = "; ".join(map(repr, self.models)) or "no model"
         inferred = " inferred from the predictions" if self.classes_inferred else ""
         classes = f"{len(self.classes)} classes{inferred} ({listing(self.classes, 5)})"
-        notices = "".join(f"; note: {one}" for one in self.notices)
+        notices = "".join(f"; note: {notice}" for notice in self.notices)
         points = f"{len(self):,} points"
         if self.sampled_from is not None:
             points += f", a random sample of {self.sampled_from:,}"
@@ -274,12 +274,12 @@ class Pool:
 
     def answers_at(self, row: int) -> list[tuple[str, Name, float | None]]:
         """(model, the class that it predicts, its score of that class if it gives scores) of every model at a point."""
-        found = []
+        answers = []
         for model in self.models:
             code = int(model.predictions[row])
             score = None if model.scores is None else float(model.scores[row, code])
-            found.append((model.name, self.classes[code], score))
-        return found
+            answers.append((model.name, self.classes[code], score))
+        return answers
 
     def new_model(self, name: str, predictions: ArrayLike, scores: ArrayLike | None = None) -> Model:
         """A further model of these points, in their order; PoolError if the name is taken or the answers do not fit."""
@@ -296,43 +296,49 @@ class Pool:
 
     def with_models(self, *models: Model) -> "Pool":
         """The same points with these models instead; nothing else is copied or checked."""
-        other = copy(self)
+        changed = copy(self)
         for derived in ("anchor", "fingerprint"):
-            other.__dict__.pop(derived, None)
-        other.models, other.memo = models, Memo(self.memo.file)
-        return other
+            changed.__dict__.pop(derived, None)
+        changed.models, changed.memo = models, Memo(self.memo.file)
+        return changed
 
     def _taken(self, rows: NDArray[np.int64], group: NDArray[np.int64] | None = None) -> "Pool":
         """The points at these rows, as often as they occur, counted anew and without items; group as `Pool.group`."""
-        other = self._at(rows)
-        other.group = group
-        return other
+        taken = self._at(rows)
+        taken.group = group
+        return taken
 
     def _sample(self, rows: NDArray[np.int64]) -> "Pool":
         """The points at these different rows as a random sample of the pool, with their ids, items and groups."""
-        other = self._at(rows)
+        sample = self._at(rows)
         ids = rows if isinstance(self.ids, range) else [self.ids[row] for row in rows.tolist()]
-        other.ids = ids.tolist() if isinstance(ids, np.ndarray) else ids
-        other.items = None if self.items is None else taken_items(self.items, rows)
-        other.group = None if self.group is None else np.unique(self.group[rows], return_inverse=True)[1]
-        other.sampled_from = len(self)
-        return other
+        sample.ids = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        sample.items = None if self.items is None else taken_items(self.items, rows)
+        sample.group = None if self.group is None else np.unique(self.group[rows], return_inverse=True)[1]
+        sample.sampled_from = len(self)
+        return sample
 
     def _at(self, rows: NDArray[np.int64]) -> "Pool":
         """The points at these rows, counted from 0, with nothing but what models and slices say of them."""
-        other = copy(self)
+        subset = copy(self)
         for derived in ("anchor", "fingerprint", "_index_of_id"):
-            other.__dict__.pop(derived, None)
-        other._n, other.ids, other.items, other.source, other.memo = len(rows), range(len(rows)), None, None, Memo()
-        other.models = tuple(
-            Model(one.name, one.predictions[rows], None if one.scores is None else one.scores[rows])
-            for one in self.models
+            subset.__dict__.pop(derived, None)
+        subset._n, subset.ids, subset.items, subset.source, subset.memo = (
+            len(rows),
+            range(len(rows)),
+            None,
+            None,
+            Memo(),
         )
-        other.features = None if self.features is None else rows_of(self.features, rows)
-        other.slices = {name: values[rows] for name, values in self.slices.items()}
-        other.weights = None if self.weights is None else self.weights[rows]
-        other.group = None
-        return other
+        subset.models = tuple(
+            Model(model.name, model.predictions[rows], None if model.scores is None else model.scores[rows])
+            for model in self.models
+        )
+        subset.features = None if self.features is None else rows_of(self.features, rows)
+        subset.slices = {name: values[rows] for name, values in self.slices.items()}
+        subset.weights = None if self.weights is None else self.weights[rows]
+        subset.group = None
+        return subset
 
     @cached_property
     def notices(self) -> tuple[str, ...]:
@@ -363,7 +369,7 @@ class Pool:
         if self.sampled_from is not None:
             parts["sample"] = f"{len(self)} of {self.sampled_from}"
         if [model.name for model in self.models] != [DEFAULT_MODEL]:
-            parts["models"] = repr([(one.name, *hashes_of(one)) for one in self.models])
+            parts["models"] = repr([(model.name, *hashes_of(model)) for model in self.models])
         return {part: hash_of(value) for part, value in parts.items() if value is not None}
 
     @cached_property
@@ -373,9 +379,9 @@ class Pool:
     @cached_property
     def _code_of_class(self) -> dict[str, int]:
         """Every spelling of every class; a class's own name comes before another spelling of a different one."""
-        own = {str(name): code for code, name in enumerate(self.classes)}
-        others = {other: code for code, name in enumerate(self.classes) for other in spellings(name)}
-        return others | own
+        by_name = {str(name): code for code, name in enumerate(self.classes)}
+        by_spelling = {spelling: code for code, name in enumerate(self.classes) for spelling in spellings(name)}
+        return by_spelling | by_name
 
     @cached_property
     def _code_of_text(self) -> dict[str, int | None]:
@@ -385,9 +391,9 @@ class Pool:
     def index(self, id: object) -> int:
         """The row of the point with this id; UnknownPoint if there is none. "17" finds the integer id 17."""
         name = plain(id)
-        for same in (name, as_whole(name), str(name) if isinstance(name, int) else None):
-            if isinstance(same, str | int) and same in self._index_of_id:
-                return self._index_of_id[same]
+        for candidate in (name, as_whole(name), str(name) if isinstance(name, int) else None):
+            if isinstance(candidate, str | int) and candidate in self._index_of_id:
+                return self._index_of_id[candidate]
         hint = near(name, self.ids[:10_000])
         if self.sampled_from is not None:
             hint += f" (a random sample of {self.sampled_from:,} rows, which may hold it)"
@@ -403,7 +409,9 @@ class Pool:
         name = as_whole(plain(label))
         if not isinstance(name, str | int):
             return None
-        return next((self._code_of_class[one] for one in spellings(name) if one in self._code_of_class), None)
+        return next(
+            (self._code_of_class[spelling] for spelling in spellings(name) if spelling in self._code_of_class), None
+        )
 
     def code(self, label: object, *, where: str = "") -> int:
         """The code of a class name; UnknownLabel if it is not one of the pool's classes."""
@@ -425,11 +433,11 @@ class Pool:
 
     def _codes(self, names: NDArray[Any], what: str, refusal: type[AltmasError]) -> NDArray[np.int64]:
         seen, inverse = factorised(names)
-        found = [self.find_class(name) for name in seen]
+        matches = [self.find_class(name) for name in seen]
         numbers = any(isinstance(as_whole(name), int) for name in self.classes)
         if names.dtype.kind == "i" and not numbers:
-            found = [name if 0 <= name < len(self.classes) else None for name in seen]
-        code_of = np.array([-1 if code is None else code for code in found], np.int64)
+            matches = [name if 0 <= name < len(self.classes) else None for name in seen]
+        code_of = np.array([-1 if code is None else code for code in matches], np.int64)
         codes = code_of[inverse]
         if (code_of < 0).any():
             row = int(np.argmax(codes < 0))

@@ -54,9 +54,11 @@ class Reduction:
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         scaled = (wide - centre) * scale
         _, vectors = np.linalg.eigh(scaled.T @ scaled)
-        kept = vectors[:, ::-1][:, :dimensions]
-        signs = np.sign(kept[np.abs(kept).argmax(axis=0), range(kept.shape[1])])  # the same sample, the same directions
-        directions = (scale[:, None] * kept * signs).astype(np.float32)
+        chosen = vectors[:, ::-1][:, :dimensions]
+        signs = np.sign(
+            chosen[np.abs(chosen).argmax(axis=0), range(chosen.shape[1])]
+        )  # the same sample, the same directions
+        directions = (scale[:, None] * chosen * signs).astype(np.float32)
         return cls(_listed(keep), columns, centre.astype(np.float32), directions)
 
     @property
@@ -70,7 +72,7 @@ class Reduction:
         if wide.shape[1] != len(self.centre):
             raise PoolError(f"the batch has {wide.shape[1]} features, the sample had {len(self.centre)}")
         reduced = (wide - self.centre) @ self.directions
-        numbers = {name: np.ascontiguousarray(reduced[:, place]) for place, name in enumerate(self.columns)}
+        numbers = {name: np.ascontiguousarray(reduced[:, column]) for column, name in enumerate(self.columns)}
         return _like(batch, {name: _column(batch, name) for name in self.keep} | numbers)
 
     def over(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -140,5 +142,5 @@ def _like(batch: Any, columns: dict[str, Any]) -> Any:
     kind = type(batch)
     import pyarrow
 
-    arrays = [pyarrow.array(one) if isinstance(one, np.ndarray) else one for one in columns.values()]
+    arrays = [pyarrow.array(column) if isinstance(column, np.ndarray) else column for column in columns.values()]
     return kind.from_arrays(arrays, names=list(columns))

@@ -38,11 +38,11 @@ def rows_of(matrix: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
     """Some rows of a matrix in memory; of a mapped file a part at a time, whose pages are given back."""
     if not isinstance(matrix, np.memmap):
         return np.asarray(matrix[rows])
-    found = np.empty((len(rows), *matrix.shape[1:]), matrix.dtype)
+    copied = np.empty((len(rows), *matrix.shape[1:]), matrix.dtype)
     for start in range(0, len(rows), ROWS):
-        found[start : start + ROWS] = matrix[rows[start : start + ROWS]]
+        copied[start : start + ROWS] = matrix[rows[start : start + ROWS]]
         give_back(matrix)
-    return found
+    return copied
 
 
 def give_back(matrix: NDArray[Any]) -> None:

@@ -94,15 +94,15 @@ def pool_from_table(
     """
     by_themselves = isinstance(features, str) and features == AUTO
     inputs, answers = _origin(None if by_themselves else features), _answer_columns(prediction)
-    outputs = {name: _origin(one) for name, one in named_scores(scores, list(answers)).items()}
+    outputs = {name: _origin(numbers) for name, numbers in named_scores(scores, list(answers)).items()}
     parts = [slices] if isinstance(slices, str) else list(slices)
     shown = show if isinstance(show, str) else list(show or ()) or None
-    names = [*answers.values(), *(one for one in (id, group, weight) if one is not None), *parts]
+    names = [*answers.values(), *(name for name in (id, group, weight) if name is not None), *parts]
     names += [shown] if isinstance(shown, str) else shown or []
     if store is not None:
         moved = _moved_to(Path(store).expanduser().absolute(), table, names, inputs, outputs)
-        given = moved.scores if outputs else None
-        scores = given.get(DEFAULT_MODEL) if given and not isinstance(scores, Mapping) else given
+        in_store = moved.scores if outputs else None
+        scores = in_store.get(DEFAULT_MODEL) if in_store and not isinstance(scores, Mapping) else in_store
         roles: dict[str, Any] = {
             "prediction": prediction,
             "id": id,
@@ -117,21 +117,21 @@ def pool_from_table(
         }
         again = AUTO if by_themselves else moved.features
         return pool_from_table(moved.table, features=again, scores=scores, **roles)
-    here = source_of(table) is None or _made_of_parquet(table, inputs)
-    is_file = here and isinstance(table, str | os.PathLike)
+    in_memory = source_of(table) is None or _made_of_parquet(table, inputs)
+    is_file = in_memory and isinstance(table, str | os.PathLike)
     texts = text_columns(table, _named(inputs)) if is_file else []
     origins = [inputs, *outputs.values()]
-    wanted = Wanted.of(sample, sample_seed, weighted=weight is not None)
+    request = Wanted.of(sample, sample_seed, weighted=weight is not None)
     repeated = [*answers.values(), *parts]
-    columns = _columns(table, [*names, *texts], origins, repeated=repeated, in_memory=here, wanted=wanted)
-    columns = columns.sampled(wanted)
+    columns = _columns(table, [*names, *texts], origins, repeated=repeated, in_memory=in_memory, request=request)
+    columns = columns.sampled(request)
     folder = existing(local(table)).parent if is_file else Path()
-    matrix, made = _made_matrix(columns, inputs, folder, like) if here else (_matrix(columns, inputs), ())
+    matrix, made = _made_matrix(columns, inputs, folder, like) if in_memory else (_matrix(columns, inputs), ())
     try:
         pool = Pool(
             matrix,
             {name: _classes_in(columns, column) for name, column in answers.items()} or None,
-            scores={name: _matrix(columns, one) for name, one in outputs.items()},
+            scores={name: _matrix(columns, origin) for name, origin in outputs.items()},
             classes=_listed_classes(columns, answers) if classes is None else classes,
             values=values,
             ids=columns.rows if id is None else columns.names(id),
@@ -149,8 +149,8 @@ def pool_from_table(
         pool.sampled_from = columns.size
     if by_themselves:
         inputs = _features_of_what_is_shown(pool, shown, folder if is_file else Path(), set(answers.values()))
-    if _can_be_read_again(table) and all(one is None or _stored(one) for one in (inputs, *outputs.values())):
-        stored = {name: _stored(one) for name, one in outputs.items()}
+    if _can_be_read_again(table) and all(origin is None or _stored(origin) for origin in (inputs, *outputs.values())):
+        stored = {name: _stored(origin) for name, origin in outputs.items()}
         source: dict[str, Any] = {
             "table": str(existing(local(table))),
             "folder": str(existing(local(table)).parent),
@@ -180,7 +180,7 @@ def _made_of_parquet(table: Any, inputs: Any) -> bool:
     except (OSError, pa.ArrowException):
         return False  # a folder, or a file that reading says more about
     kinds = [schema.field(name).type for name in _named(inputs) if name in schema.names]
-    return any(pa.types.is_string(one) or pa.types.is_large_string(one) or pa.types.is_binary(one) for one in kinds)
+    return any(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) for kind in kinds)
 
 
 def _columns(
@@ -190,7 +190,7 @@ def _columns(
     repeated: Sequence[str] = (),
     *,
     in_memory: bool = False,
-    wanted: Wanted | None = None,
+    request: Wanted | None = None,
 ) -> Columns:
     """The columns that are needed; of tables that live elsewhere in batches, numbers apart from names."""
     source = None if in_memory else source_of(table)
@@ -200,7 +200,7 @@ def _columns(
         if not isinstance(name, str):
             raise PoolError(f"column {name!r} was not understood; expected the name of a column")
     groups = {group: group for origin in origins for group in _groups(origin)}
-    narrow, matrices, sampled = fetched(source, names, groups, repeated, wanted)
+    narrow, matrices, sampled = fetched(source, names, groups, repeated, request)
     return Columns.read(narrow, source.where, matrices, sampled)
 
 
@@ -231,8 +231,8 @@ def _moved_to(store: Path, table: Any, names: Sequence[str], inputs: Any, output
         held = Columns(table, names, [name for group in groups for name in group])
         source = Source(held.where, held.table.column_names, lambda columns: iter([held.table.select(columns)]))
     keep(source, store, names, groups)
-    places = {name: groups.get(_named(origin), origin) for name, origin in outputs.items()}
-    return Moved(store, groups.get(_named(inputs), inputs), places)
+    scores = {name: groups.get(_named(origin), origin) for name, origin in outputs.items()}
+    return Moved(store, groups.get(_named(inputs), inputs), scores)
 
 
 def _groups(origin: Any) -> list[tuple[str, ...]]:
@@ -253,17 +253,17 @@ def _answer_columns(prediction: str | Sequence[str] | None) -> dict[str, str]:
     if isinstance(prediction, str) or not isinstance(prediction, Iterable):
         return {DEFAULT_MODEL: prediction}
     columns = list(prediction)
-    twice = next((name for place, name in enumerate(columns) if name in columns[:place]), None)
+    twice = next((name for index, name in enumerate(columns) if name in columns[:index]), None)
     if twice is not None or not columns:
-        what = "an empty list" if twice is None else f"{twice!r} twice"
-        raise PoolError(f"prediction holds {what}; give the column of each model once")
+        fault = "an empty list" if twice is None else f"{twice!r} twice"
+        raise PoolError(f"prediction holds {fault}; give the column of each model once")
     return {name: name for name in columns}
 
 
 def _listed_classes(columns: Columns, answers: Mapping[str, str]) -> Sequence[Name] | None:
     """The class names that come with the columns, if all models' columns have the same."""
     known = [columns.classes.get(column) for column in answers.values()]
-    return known[0] if known and all(one == known[0] for one in known) else None
+    return known[0] if known and all(names == known[0] for names in known) else None
 
 
 def pool_from_source(source: Mapping[str, Any], made: NDArray[Any] | None = None) -> Pool:
@@ -307,10 +307,10 @@ def _classes_in(columns: Columns, name: str) -> NDArray[Any]:
     values = columns.names(name)
     distinct = set(values.tolist()) if values.dtype.kind == "O" else set()
     many = len(distinct) > MOST_FRACTIONS or (
-        len(distinct) > len(values) / 2 and any("." in str(one) for one in distinct)
+        len(distinct) > len(values) / 2 and any("." in str(value) for value in distinct)
     )
-    if many and all(isinstance(one, str) and FRACTION.match(one) for one in distinct):
-        example = next((one for one in values.tolist() if "." in one), values[0])
+    if many and all(isinstance(value, str) and FRACTION.match(value) for value in distinct):
+        example = next((value for value in values.tolist() if "." in value), values[0])
         raise PoolError(
             f"{columns.where}, column {name!r} holds {len(distinct):,} different numbers such as {example}; expected "
             "classes; the probabilities of a model are scores (--scores), other numbers features (--features)"
@@ -318,17 +318,17 @@ def _classes_in(columns: Columns, name: str) -> NDArray[Any]:
     return values
 
 
-def _origin(given: Any) -> Any:
+def _origin(origin: Any) -> Any:
     """None, a Path, a tuple of column names and Paths, or an array."""
-    if hasattr(given, "tolist") and np.ndim(given) == 1:
-        given = given.tolist()
-    if isinstance(given, list | tuple) and all(isinstance(one, str) for one in given):
-        given = given[0] if len(given) == 1 else tuple(given) or None
-    if isinstance(given, os.PathLike) or (isinstance(given, str) and _is_file_name(given)):
-        return existing(given)
-    if isinstance(given, tuple) and all(isinstance(one, str) for one in given):
-        return tuple(existing(one) if _is_file_name(one) else one for one in given)
-    return (given,) if isinstance(given, str) else given
+    if hasattr(origin, "tolist") and np.ndim(origin) == 1:
+        origin = origin.tolist()
+    if isinstance(origin, list | tuple) and all(isinstance(entry, str) for entry in origin):
+        origin = origin[0] if len(origin) == 1 else tuple(origin) or None
+    if isinstance(origin, os.PathLike) or (isinstance(origin, str) and _is_file_name(origin)):
+        return existing(origin)
+    if isinstance(origin, tuple) and all(isinstance(entry, str) for entry in origin):
+        return tuple(existing(entry) if _is_file_name(entry) else entry for entry in origin)
+    return (origin,) if isinstance(origin, str) else origin
 
 
 def _is_file_name(text: str) -> bool:
@@ -337,17 +337,19 @@ def _is_file_name(text: str) -> bool:
 
 def _named(origin: Any) -> tuple[str, ...]:
     """The columns that numbers come from, if they come from columns."""
-    return tuple(one.removesuffix(EMBEDDING) for one in origin if isinstance(one, str)) if _listed(origin) else ()
+    return tuple(entry.removesuffix(EMBEDDING) for entry in origin if isinstance(entry, str)) if _listed(origin) else ()
 
 
 def _embedded(origin: Any) -> list[str]:
     """The columns of texts that a language model makes features of."""
-    spelled = [one for one in origin if isinstance(one, str) and one.endswith(EMBEDDING)] if _listed(origin) else []
-    return [one.removesuffix(EMBEDDING) for one in spelled]
+    spelled = (
+        [entry for entry in origin if isinstance(entry, str) and entry.endswith(EMBEDDING)] if _listed(origin) else []
+    )
+    return [entry.removesuffix(EMBEDDING) for entry in spelled]
 
 
 def _listed(origin: Any) -> bool:
-    return isinstance(origin, tuple) and all(isinstance(one, str | Path) for one in origin)
+    return isinstance(origin, tuple) and all(isinstance(entry, str | Path) for entry in origin)
 
 
 def _features_of_what_is_shown(
@@ -360,16 +362,16 @@ def _features_of_what_is_shown(
     held = pool.items.columns
     table = pa.table({names[0]: held}) if isinstance(held, pa.ChunkedArray) else held
     columns = Columns.part(table, "what is shown")
-    parts, told, used = [], [], []
+    parts, descriptions, used = [], [], []
     for name in names:
         if name in answers or not columns.holds_texts(name):
             continue
         values = columns.values(name)
-        images = all(map(looks_like_image, [one for one in values[:100] if one is not None] or [""]))
-        most, what = (MOST_IMAGES, "images") if images else (MOST_TEXTS, "texts")
+        images = all(map(looks_like_image, [value for value in values[:100] if value is not None] or [""]))
+        most, kind = (MOST_IMAGES, "images") if images else (MOST_TEXTS, "texts")
         if len(values) > most:
             pool.unmade = (
-                f"{len(values):,} {what} in column {name!r} are more than the {most:,} of which features are made "
+                f"{len(values):,} {kind} in column {name!r} are more than the {most:,} of which features are made "
                 f"unasked; --features {name} makes them"
             )
             continue
@@ -379,11 +381,11 @@ def _features_of_what_is_shown(
             pool.unmade = str(cause)
             continue
         parts.append(features)
-        told.append(how)
+        descriptions.append(how)
         used.append(name)
     if not parts:
         return None
-    pool.features, pool.made_features, pool.unmade = np.hstack(parts), tuple(told), ""
+    pool.features, pool.made_features, pool.unmade = np.hstack(parts), tuple(descriptions), ""
     return tuple(used)
 
 
@@ -391,31 +393,31 @@ def _made_matrix(
     columns: Columns, origin: Any, folder: Path, like: str | os.PathLike[str] | None
 ) -> tuple[Any, tuple[str, ...]]:
     """(the features, how those of them were made that come from columns of texts, images or categories)."""
-    made = [one for one in _named(origin) if columns.holds_texts(one)]
-    numbers = [one for one in _embedded(origin) if one not in made]
+    made = [name for name in _named(origin) if columns.holds_texts(name)]
+    numbers = [name for name in _embedded(origin) if name not in made]
     if numbers:
         raise PoolError(
             f"column {numbers[0]!r} holds no texts, of which alone an embedding can be made; leave {EMBEDDING!r} out"
         )
     if not made:
         return _matrix(columns, origin), ()
-    parts, told = [], []
-    for one in origin:
-        if isinstance(one, str) and one.endswith(EMBEDDING):
-            name = one.removesuffix(EMBEDDING)
+    parts, descriptions = [], []
+    for entry in origin:
+        if isinstance(entry, str) and entry.endswith(EMBEDDING):
+            name = entry.removesuffix(EMBEDDING)
             features = embedded(
                 ["" if text is None else str(text) for text in columns.values(name)], f"column {name!r}"
             )
             parts.append(features)
-            told.append(f"embeddings of the texts in column {name!r} ({features.shape[1]} columns)")
-        elif one in made:
-            known = None if like is None else Columns(like, [one]).values(one)
-            features, how = made_from(columns.values(one), f"column {one!r}", folder, known)
+            descriptions.append(f"embeddings of the texts in column {name!r} ({features.shape[1]} columns)")
+        elif entry in made:
+            known = None if like is None else Columns(like, [entry]).values(entry)
+            features, how = made_from(columns.values(entry), f"column {entry!r}", folder, known)
             parts.append(features)
-            told.append(how)
+            descriptions.append(how)
         else:
-            parts.append(_of_file(columns, one) if isinstance(one, Path) else columns.matrix([one]))
-    return _side_by_side(parts, origin), tuple(told)
+            parts.append(_of_file(columns, entry) if isinstance(entry, Path) else columns.matrix([entry]))
+    return _side_by_side(parts, origin), tuple(descriptions)
 
 
 def _matrix(columns: Columns, origin: Any) -> Any:
@@ -426,7 +428,7 @@ def _matrix(columns: Columns, origin: Any) -> Any:
     if len(_named(origin)) == len(origin):
         return columns.matrix(origin)
     return _side_by_side(
-        [_of_file(columns, one) if isinstance(one, Path) else columns.matrix([one]) for one in origin], origin
+        [_of_file(columns, entry) if isinstance(entry, Path) else columns.matrix([entry]) for entry in origin], origin
     )
 
 
@@ -447,16 +449,16 @@ def _at_rows(columns: Columns, whole: NDArray[Any], where: str) -> NDArray[Any]:
 
 def _side_by_side(parts: list[NDArray[Any]], origin: tuple[str | Path, ...]) -> NDArray[np.float32]:
     """(N, all columns) of files and columns together, as float32."""
-    lengths = {len(one) for one in parts}
+    lengths = {len(part) for part in parts}
     if len(lengths) > 1:
-        told = ", ".join(f"{one} {len(part)}" for one, part in zip(origin, parts, strict=True))
-        raise PoolError(f"features come from files and columns with different numbers of rows: {told}")
-    return np.hstack([np.asarray(one, np.float32).reshape(len(one), -1) for one in parts])
+        counts = ", ".join(f"{entry} {len(part)}" for entry, part in zip(origin, parts, strict=True))
+        raise PoolError(f"features come from files and columns with different numbers of rows: {counts}")
+    return np.hstack([np.asarray(part, np.float32).reshape(len(part), -1) for part in parts])
 
 
 def _stored(origin: Any) -> str | list[str] | None:
     """An origin as JSON, or None for one that lives in memory."""
-    return str(origin) if isinstance(origin, Path) else [str(one) for one in origin] if _listed(origin) else None
+    return str(origin) if isinstance(origin, Path) else [str(entry) for entry in origin] if _listed(origin) else None
 
 
 def _placed(sentence: str, where: str, roles: Mapping[str, Any]) -> str:

@@ -23,19 +23,19 @@ def values_by_class(values: Any, classes: Sequence[Name], find: Callable[[object
 
     find  the code of a class name, or None
     """
-    found: dict[int, float] = {}
+    by_code: dict[int, float] = {}
     for name, value in named_values(values).items():
         code = find(name)
         if code is None:
             raise PoolError(f"values: {name!r} is not one of the classes {listing(classes)}{near(name, classes)}")
-        if code in found:
+        if code in by_code:
             raise PoolError(f"values: the class {classes[code]!r} has two values")
-        found[code] = _number(name, value)
-    if missing := [name for code, name in enumerate(classes) if code not in found]:
+        by_code[code] = _number(name, value)
+    if missing := [name for code, name in enumerate(classes) if code not in by_code]:
         raise PoolError(f"values: no value for {listing(missing)}; every class needs one")
-    if len(set(found.values())) == 1:
-        raise PoolError(f"values: every class has the value {found[0]:g}, so they tell no class from another")
-    return tuple(found[code] for code in range(len(classes)))
+    if len(set(by_code.values())) == 1:
+        raise PoolError(f"values: every class has the value {by_code[0]:g}, so they tell no class from another")
+    return tuple(by_code[code] for code in range(len(classes)))
 
 
 def _number(name: object, value: Any) -> float:

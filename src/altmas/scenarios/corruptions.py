@@ -81,12 +81,12 @@ def typos(texts: Sequence[str], share: float, rng: np.random.Generator) -> list[
     changed = list(texts)
     for row in affected(len(changed), share, rng).tolist():
         letters = list(changed[row])
-        for place in np.flatnonzero(rng.random(len(letters)) < 0.125).tolist():
+        for position in np.flatnonzero(rng.random(len(letters)) < 0.125).tolist():
             kind = rng.integers(3)
-            if kind == 0 and place + 1 < len(letters):
-                letters[place], letters[place + 1] = letters[place + 1], letters[place]
+            if kind == 0 and position + 1 < len(letters):
+                letters[position], letters[position + 1] = letters[position + 1], letters[position]
             else:
-                letters[place] = "" if kind == 1 else letters[place] * 2
+                letters[position] = "" if kind == 1 else letters[position] * 2
         changed[row] = "".join(letters)
     return changed
 

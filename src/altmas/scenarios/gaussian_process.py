@@ -48,7 +48,7 @@ class GaussianProcess:
     def fit(cls, x: Array, y: Array) -> "GaussianProcess":
         """The most probable length and noise on the grid."""
         x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-        return max((_given(x, y, *pair) for pair in product(LENGTHS, NOISES)), key=lambda found: found[0])[1]
+        return max((_fitted(x, y, *pair) for pair in product(LENGTHS, NOISES)), key=lambda fitted: fitted[0])[1]
 
     def __call__(self, z: Array) -> tuple[Array, Array]:
         """(m,) mean and (m,) standard deviation of f at z (m, d)."""
@@ -65,7 +65,7 @@ class GaussianProcess:
         return np.asarray(mean + KAPPA * sd)
 
 
-def _given(x: Array, y: Array, length: float, noise: float) -> tuple[float, GaussianProcess]:
+def _fitted(x: Array, y: Array, length: float, noise: float) -> tuple[float, GaussianProcess]:
     """(log probability, process) with the mean and variance that fit this length and noise best.
 
     The variance has a weak prior around 1/12 (a uniform f), so that equal values do not make the process certain.

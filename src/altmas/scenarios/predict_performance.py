@@ -59,7 +59,7 @@ class PredictedPerformance:
     all_well: float
 
     def __getitem__(self, metric: str) -> Prediction:
-        return {one.metric: one for one in self.predictions}[metric]
+        return {prediction.metric: prediction for prediction in self.predictions}[metric]
 
     def __str__(self) -> str:
         verdict = "ALARM" if self.alarm else "no alarm"
@@ -148,17 +148,17 @@ class PerformancePredictor:
         if not chosen:
             raise PlanError("corruptions is empty; expected at least one function (data, share, rng) -> data")
         outputs = Outputs.of(model(source), np.asarray(labels), classes)
-        asked = metric_set(metrics, outputs.pool)
+        asked_metrics = metric_set(metrics, outputs.pool)
         if len(chosen) > 1:
             chosen.append(mixed(tuple(chosen)))
         rng = np.random.default_rng(seed)
         cells = [(corrupt, share) for corrupt in chosen for share in SHARES for _ in range(repeats)]
         with progress_bar("corrupting", len(cells), shown=progress) as bar:
-            copies = [_copy(model, source, outputs, asked, cell, resample, rng, bar) for cell in cells]
+            copies = [_copy(model, source, outputs, asked_metrics, cell, resample, rng, bar) for cell in cells]
         rows, checks, values, drops = (np.array(part) for part in zip(*copies, strict=True))
         regressors = tuple(Regressor.fit(rows, column, confidence, seed) for column in values.T)
-        clean = outputs.scores(outputs.own, outputs.truth, asked)
-        return cls(model, outputs, asked, clean, regressors, Validator.fit(checks, drops <= threshold, seed))
+        clean = outputs.scores(outputs.on_source, outputs.truth, asked_metrics)
+        return cls(model, outputs, asked_metrics, clean, regressors, Validator.fit(checks, drops <= threshold, seed))
 
     def __call__(self, target: Any) -> PredictedPerformance:
         """(C32) for a target: its inputs, without labels."""
@@ -168,12 +168,12 @@ class PerformancePredictor:
         """The same from what the model said on the target."""
         seen = self.outputs.seen(outputs)
         row = features(seen)
-        found = [
-            Prediction(metric.name, *one(row, metric.bounds), float(clean))
-            for metric, one, clean in zip(self.metrics, self.regressors, self.clean, strict=True)
+        predictions = [
+            Prediction(metric.name, *regressor(row, metric.bounds), float(clean))
+            for metric, regressor, clean in zip(self.metrics, self.regressors, self.clean, strict=True)
         ]
-        well = self.validator(checks_of(seen, self.outputs.own))
-        return PredictedPerformance(tuple(found), well < 0.5, well)
+        well = self.validator(checks_of(seen, self.outputs.on_source))
+        return PredictedPerformance(tuple(predictions), well < 0.5, well)
 
 
 def _copy(
@@ -194,9 +194,9 @@ def _copy(
     seen = outputs.seen(model(corrupt(data, share, rng) if share else data), len(taken))
     truth = outputs.truth[taken]
     values = outputs.scores(seen, truth, metrics)
-    clean = outputs.scores(outputs.own.at(taken), truth, metrics[:1])[0]
+    clean = outputs.scores(outputs.on_source.at(taken), truth, metrics[:1])[0]
     bar.advance(1)
-    return features(seen), checks_of(seen, outputs.own.at(rest)), values, relative_drop(values[0], clean)
+    return features(seen), checks_of(seen, outputs.on_source.at(rest)), values, relative_drop(values[0], clean)
 
 
 def rows_of(data: Any, rows: Array) -> Any:
@@ -250,26 +250,26 @@ class Outputs:
 
     pool: Pool
     truth: Array
-    own: Seen
+    on_source: Seen
 
     @classmethod
     def of(cls, outputs: ArrayLike, labels: Array, classes: Sequence[str | int] | None) -> "Outputs":
-        given = np.asarray(outputs)
-        names: list[Any] = np.unique(labels if given.ndim == 2 else np.append(labels, given)).tolist()
+        answers = np.asarray(outputs)
+        names: list[Any] = np.unique(labels if answers.ndim == 2 else np.append(labels, answers)).tolist()
         listed = names if classes is None else list(classes)
-        if given.ndim == 2 and given.shape[1] != len(listed):
+        if answers.ndim == 2 and answers.shape[1] != len(listed):
             raise PoolError(
-                f"the model gives {given.shape[1]} scores for each input, and there are {len(listed)} classes; "
+                f"the model gives {answers.shape[1]} scores for each input, and there are {len(listed)} classes; "
                 "pass classes=[...] in the order of its columns"
             )
-        if len(given) != len(labels):
+        if len(answers) != len(labels):
             raise PoolError(
-                f"labels has {len(labels)} entries, the model answered for {len(given)} inputs of the source"
+                f"labels has {len(labels)} entries, the model answered for {len(answers)} inputs of the source"
             )
-        hard = given if given.ndim == 1 else np.array(listed, object)[given.argmax(1)]
-        pool = Pool(None, hard, scores=given if given.ndim == 2 else None, classes=listed)
-        own = Seen(pool.predictions, pool.scores, len(listed))
-        return cls(pool, pool.codes(labels, what="labels"), own)
+        hard = answers if answers.ndim == 1 else np.array(listed, object)[answers.argmax(1)]
+        pool = Pool(None, hard, scores=answers if answers.ndim == 2 else None, classes=listed)
+        on_source = Seen(pool.predictions, pool.scores, len(listed))
+        return cls(pool, pool.codes(labels, what="labels"), on_source)
 
     @property
     def size(self) -> int:
@@ -277,20 +277,20 @@ class Outputs:
 
     def seen(self, outputs: ArrayLike, size: int | None = None) -> Seen:
         """Other outputs of the same model; PoolError if they are of another shape."""
-        given = np.asarray(outputs)
-        shape = (len(given), *(() if self.own.scores is None else (self.own.n_classes,)))
-        if given.shape != shape or len(given) == 0 or (size is not None and len(given) != size):
-            wanted = (size or "n", *shape[1:])
+        answers = np.asarray(outputs)
+        shape = (len(answers), *(() if self.on_source.scores is None else (self.on_source.n_classes,)))
+        if answers.shape != shape or len(answers) == 0 or (size is not None and len(answers) != size):
+            expected = (size or "n", *shape[1:])
             raise PoolError(
-                f"the model gave shape {given.shape}; on the source it gave {wanted} for each of its inputs"
+                f"the model gave shape {answers.shape}; on the source it gave {expected} for each of its inputs"
             )
-        if self.own.scores is None:
-            return Seen(self.pool.codes(given, what="outputs"), None, self.own.n_classes)
-        if not np.isfinite(given).all():
+        if self.on_source.scores is None:
+            return Seen(self.pool.codes(answers, what="outputs"), None, self.on_source.n_classes)
+        if not np.isfinite(answers).all():
             raise PoolError(
                 "the model gave scores that are not finite numbers; leave out the corruption that does this"
             )
-        return Seen(given.argmax(1), given.astype(np.float64), self.own.n_classes)
+        return Seen(answers.argmax(1), answers.astype(np.float64), self.on_source.n_classes)
 
     def scores(self, seen: Seen, truth: Array, metrics: Sequence[Metric]) -> Array:
         """The metrics of outputs on (corrupted) source data."""
@@ -315,7 +315,7 @@ def checks_of(seen: Seen, sound: Seen) -> Array:
     first = np.percentile(seen.columns[:, 0], np.arange(101))
     pairs = zip(seen.columns.T, sound.columns.T, strict=True)
     shifts = [ks_2samp(now, then, method="asymp").pvalue for now, then in pairs]
-    counts = np.array([np.bincount(one.codes, minlength=one.n_classes) for one in (seen, sound)])
+    counts = np.array([np.bincount(outputs.codes, minlength=outputs.n_classes) for outputs in (seen, sound)])
     used = counts[:, counts.sum(0) > 0]
     moved = chi2_contingency(used).pvalue if used.shape[1] > 1 else 1.0
     return np.array([*first, *shifts, moved])
@@ -347,7 +347,7 @@ class Regressor:
 
         folds = KFold(FOLDS, shuffle=True, random_state=seed)
         errors = [values - cross_val_predict(forest(trees), rows, values, cv=folds) for trees in TREES]
-        best = int(np.argmin([np.abs(one).mean() for one in errors]))
+        best = int(np.argmin([np.abs(error).mean() for error in errors]))
         low, high = np.quantile(errors[best], [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
         return cls(forest(TREES[best]).fit(rows, values), (low, high))
 

@@ -47,9 +47,9 @@ class Scenario:
     points: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        place = ", ".join(f"{name} {value:.4g}" for name, value in self.at.items())
+        position = ", ".join(f"{name} {value:.4g}" for name, value in self.at.items())
         region = f", {len(self.points)} points" if self.points else ""
-        return f"{self.of_class!s:<16} error {self.error:.3f}  [{self.low:.3f}, {self.high:.3f}]  at {place}{region}"
+        return f"{self.of_class!s:<16} error {self.error:.3f}  [{self.low:.3f}, {self.high:.3f}]  at {position}{region}"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Search(Protocol):
     classes: Sequence[Any]
     dimensions: int
     looks: list[list[tuple[Array, float]]]  # for each class, what was seen where
-    told: list[Look]  # the same for people, in order
+    log: list[Look]  # every look in order, as people read it
 
     def coordinates(self, theta: Array) -> Array:
         """(n, d') theta as the process sees it."""
@@ -145,10 +145,10 @@ def worst_case(
     else:
         search = TransformationSearch(where, rng)
     _explore(search, budget, rng, progress)
-    found = [one for c in range(len(search.classes)) if (one := search.scenario(c)) is not None]
-    if not found:
+    scenarios = [scenario for c in range(len(search.classes)) if (scenario := search.scenario(c)) is not None]
+    if not scenarios:
         raise PoolError("the oracle gave no label for any point that it was asked about; there is no scenario to tell")
-    return WorstCase(tuple(sorted(found, key=lambda one: -one.error)), tuple(search.told))
+    return WorstCase(tuple(sorted(scenarios, key=lambda scenario: -scenario.error)), tuple(search.log))
 
 
 def _explore(search: Search, budget: int, rng: np.random.Generator, progress: bool) -> None:
@@ -195,7 +195,7 @@ class TransformationSearch:
 
     def __init__(self, where: Transformations, rng: np.random.Generator) -> None:
         self.where, self.names = where, list(where.space)
-        self.ranges = [one if isinstance(one, Range) else Range(*one) for one in where.space.values()]
+        self.ranges = [span if isinstance(span, Range) else Range(*span) for span in where.space.values()]
         _refuse_bad_ranges(self.names, self.ranges)
         self.labels = np.asarray(where.labels)
         if len(self.labels) != len(where.inputs):
@@ -209,19 +209,19 @@ class TransformationSearch:
             raise PoolError(f"classes {listing(unknown)} have no input; labels hold {listing(known)}")
         self.dimensions = len(self.names)
         self.looks: list[list[tuple[Array, float]]] = [[] for _ in self.classes]
-        self.told: list[Look] = []
+        self.log: list[Look] = []
         self.rows = [rng.permutation(np.flatnonzero(self.labels == name))[: where.per_class] for name in self.classes]
 
     def coordinates(self, theta: Array) -> Array:
         columns = []
-        for u, one in zip(np.atleast_2d(theta).T, self.ranges, strict=True):
+        for u, span in zip(np.atleast_2d(theta).T, self.ranges, strict=True):
             turn = 2 * np.pi * u  # a circle of circumference 1, so that a length means the same everywhere
-            columns += [np.sin(turn) / (2 * np.pi), np.cos(turn) / (2 * np.pi)] if one.periodic else [u]
+            columns += [np.sin(turn) / (2 * np.pi), np.cos(turn) / (2 * np.pi)] if span.periodic else [u]
         return np.column_stack(columns)
 
     def parameters(self, theta: Array) -> dict[str, float]:
         named = zip(self.names, self.ranges, theta.tolist(), strict=True)
-        return {name: one.low + u * (one.high - one.low) for name, one, u in named}
+        return {name: span.low + u * (span.high - span.low) for name, span, u in named}
 
     def look(self, c: int, theta: Array) -> bool:
         at, rows = self.parameters(theta), self.rows[c]
@@ -232,7 +232,7 @@ class TransformationSearch:
             )
         error = float((predicted != self.labels[rows]).mean())
         self.looks[c].append((theta, error))
-        self.told.append((self.classes[c], at, error))
+        self.log.append((self.classes[c], at, error))
         return True
 
     def reward(self, c: int) -> float:
@@ -249,9 +249,9 @@ class TransformationSearch:
 def _refuse_bad_ranges(names: Sequence[str], ranges: Sequence[Range]) -> None:
     if not names:
         raise PlanError("space is empty; expected the range of at least one parameter, e.g. {'angle': (0, 30)}")
-    for name, one in zip(names, ranges, strict=True):
-        if not (np.isfinite([one.low, one.high]).all() and one.low < one.high):
-            raise PlanError(f"space[{name!r}]: {one.low!r} to {one.high!r} is no range; expected low < high")
+    for name, span in zip(names, ranges, strict=True):
+        if not (np.isfinite([span.low, span.high]).all() and span.low < span.high):
+            raise PlanError(f"space[{name!r}]: {span.low!r} to {span.high!r} is no range; expected low < high")
 
 
 def _bounds(process: GaussianProcess, at: Array) -> tuple[float, float]:
@@ -264,7 +264,7 @@ def _bounds(process: GaussianProcess, at: Array) -> tuple[float, float]:
 
 
 class RegionSearch:
-    """Scenarios are places in a low-dimensional embedding of the pool; a look labels the nearest open point."""
+    """Scenarios are positions in a low-dimensional embedding of the pool; a look labels the nearest open point."""
 
     def __init__(self, pool: Pool, oracle: Callable[[Any], Any] | None, dimensions: int) -> None:
         if pool.features is None:
@@ -274,13 +274,13 @@ class RegionSearch:
         if not 1 <= dimensions <= 5:
             raise PlanError(f"dimensions {dimensions!r} is out of range; expected 1 to 5; nothing was asked")
         self.pool, self.oracle = pool, oracle
-        self.places = embedding(pool.features, dimensions)
-        self.dimensions = self.places.shape[1]
+        self.positions = embedding(pool.features, dimensions)
+        self.dimensions = self.positions.shape[1]
         self.codes = np.unique(pool.predictions)
         self.classes: Sequence[Any] = [pool.classes[code] for code in self.codes]
         self.open = np.ones(len(pool), np.bool_)
         self.looks: list[list[tuple[Array, float]]] = [[] for _ in self.classes]
-        self.told: list[Look] = []
+        self.log: list[Look] = []
 
     def coordinates(self, theta: Array) -> Array:
         return np.atleast_2d(theta)
@@ -289,20 +289,20 @@ class RegionSearch:
         rows = np.flatnonzero(self.open & (self.pool.predictions == self.codes[c]))
         if len(rows) == 0:
             return False
-        row = int(rows[((self.places[rows] - theta) ** 2).sum(1).argmin()])
+        row = int(rows[((self.positions[rows] - theta) ** 2).sum(1).argmin()])
         self.open[row] = False
         label = self.oracle(self.pool.ids[row])
         if label is not None:
             wrong = float(self.pool.code(label, where=f"point {self.pool.ids[row]!r}: ") != self.codes[c])
-            self.looks[c].append((self.places[row], wrong))
-            self.told.append((self.classes[c], _named(self.places[row]), wrong))
+            self.looks[c].append((self.positions[row], wrong))
+            self.log.append((self.classes[c], _named(self.positions[row]), wrong))
         return True
 
     def reward(self, c: int) -> float:
         """The process's mean where it is highest among the points seen: one error alone says little."""
         if not self.looks[c]:
             return 0.0
-        mean, _ = process_of(self, c)(np.array([place for place, _ in self.looks[c]]))
+        mean, _ = process_of(self, c)(np.array([position for position, _ in self.looks[c]]))
         return float(np.clip(mean.max(), 0, 1))
 
     def scenario(self, c: int) -> Scenario | None:
@@ -310,8 +310,8 @@ class RegionSearch:
             return None
         rows = np.flatnonzero(self.pool.predictions == self.codes[c])
         process = process_of(self, c)
-        mean, _ = process(self.places[rows])
-        centre = self.places[rows[int(mean.argmax())]]
+        mean, _ = process(self.positions[rows])
+        centre = self.positions[rows[int(mean.argmax())]]
         near = rows[mean >= (mean.max() + process.level) / 2]
         low, high = _bounds(process, centre[None])
         points = tuple(self.pool.ids[row] for row in near.tolist())
@@ -319,8 +319,8 @@ class RegionSearch:
         return Scenario(self.classes[c], _named(centre), error, low, high, len(self.looks[c]), points)
 
 
-def _named(place: Array) -> dict[str, float]:
-    return {f"component {i + 1}": float(value) for i, value in enumerate(place)}
+def _named(position: Array) -> dict[str, float]:
+    return {f"component {i + 1}": float(value) for i, value in enumerate(position)}
 
 
 def embedding(features: Array, dimensions: int, sample: int = 5000) -> Array:
@@ -330,6 +330,6 @@ def embedding(features: Array, dimensions: int, sample: int = 5000) -> Array:
     x = (x - x.mean(0)) / np.where(scale > 0, scale, 1.0)
     some = x[:: max(1, len(x) // sample)]
     _, _, vectors = np.linalg.svd(some - some.mean(0), full_matrices=False)
-    places = x @ vectors[:dimensions].T
-    ranks = np.argsort(np.argsort(places, axis=0, kind="stable"), axis=0)
-    return np.asarray((ranks + 0.5) / len(places))
+    components = x @ vectors[:dimensions].T
+    ranks = np.argsort(np.argsort(components, axis=0, kind="stable"), axis=0)
+    return np.asarray((ranks + 0.5) / len(components))

@@ -212,30 +212,30 @@ def believe(
         """The chunk's share of each table, for the modes that cannot take it from the hard labels."""
         if label_mode == "hard":
             return {}
-        inside = {where: None if one is None else one[rows] for where, one in members.items()}
+        inside = {where: None if mask is None else mask[rows] for where, mask in members.items()}
         if label_mode == "expected":
-            return {where: expected_counts(probs, pool.predictions[rows], one) for where, one in inside.items()}
+            return {where: expected_counts(probs, pool.predictions[rows], mask) for where, mask in inside.items()}
         if label_mode == "mean":
             labels = hard_labels(probs.mean(0, keepdims=True))
         else:
             labels = sampled_labels(probs, np.random.default_rng([*seed, rows.start]))
         n_classes = len(pool.classes)
         return {
-            where: tables_of_labels(labels, pool.predictions[rows], n_classes, one) for where, one in inside.items()
+            where: tables_of_labels(labels, pool.predictions[rows], n_classes, mask) for where, mask in inside.items()
         }
 
     def of_chunk(rows: slice, probs: Array) -> tuple[Array, Information, dict[Slice, Floats]]:
         return hard_labels(probs), information(probs, pool.predictions[rows], classes), fill(rows, probs)
 
     labels, parts, fills = zip(*posterior.map(of_chunk), strict=True)
-    filled = {where: np.sum([one[where] for one in fills], axis=0) for where in fills[0]}
+    filled = {where: np.sum([chunk[where] for chunk in fills], axis=0) for where in fills[0]}
     return Belief(posterior, pool.predictions, members, np.concatenate(labels, axis=1), joined(parts), classes, filled)
 
 
 def classes_asked(metrics: Sequence[Metric]) -> tuple[int, ...]:
     """The classes whose IB(P[:, i, k]) the closed forms of these metrics need: the last one in the metric's name."""
-    asked = (metric for metric in metrics if metric.classes and metric.pick(FORMS) is not _of_precision)
-    return tuple(sorted({metric.classes[-1] for metric in asked}))
+    of_class = (metric for metric in metrics if metric.classes and metric.pick(FORMS) is not _of_precision)
+    return tuple(sorted({metric.classes[-1] for metric in of_class}))
 
 
 def closed_form(metric: Metric, belief: Belief, tables: Floats) -> Floats | None:

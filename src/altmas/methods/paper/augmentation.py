@@ -111,9 +111,9 @@ def split(agree: Array, rng: np.random.Generator, share: float = VALIDATION) -> 
     train, validation = [], []
     for members in kinds:
         shuffled = rng.permutation(members)
-        kept = max(0, min(max(1, round(share * len(members))), len(members) - 1))
-        validation.append(shuffled[:kept])
-        train.append(shuffled[kept:])
+        held_out = max(0, min(max(1, round(share * len(members))), len(members) - 1))
+        validation.append(shuffled[:held_out])
+        train.append(shuffled[held_out:])
     return np.sort(np.concatenate(train)), np.sort(np.concatenate(validation))
 
 
@@ -155,8 +155,8 @@ def best_threshold(scores: Array, agree: Array, measure: Measure = share_right) 
 
 def pseudo_count(precision: float, candidates: int, power: float) -> int:
     """(A5) N_s = floor(precision^power * |U|)."""
-    wanted: float = precision**power * candidates
-    return floor(wanted + 1e-9)  # 0.29 * 100 is 28.999999999999996
+    exact: float = precision**power * candidates
+    return floor(exact + 1e-9)  # 0.29 * 100 is 28.999999999999996
 
 
 def _chosen(

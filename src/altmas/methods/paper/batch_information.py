@@ -92,12 +92,12 @@ def gains(states: States, probs: Array) -> Floats:
     doubt = _minus_log(np.asarray(probs, np.float64)).sum(-1).mean(0)
     shares = states.shares.astype(states.posterior.dtype)
     step = max(1, TOGETHER // (len(shares) * n_classes))
-    found = np.empty(n)
+    entropies = np.empty(n)
     for start in range(0, n, step):
         part = np.ascontiguousarray(probs[:, start : start + step], states.posterior.dtype).reshape(draws, -1)
         entropy = shares @ _minus_log(states.posterior @ part)
-        found[start : start + step] = entropy.reshape(-1, n_classes).sum(1)
-    return np.asarray(np.maximum(found - doubt, 0.0))
+        entropies[start : start + step] = entropy.reshape(-1, n_classes).sum(1)
+    return np.asarray(np.maximum(entropies - doubt, 0.0))
 
 
 def _minus_log(u: Array) -> Array:
@@ -121,7 +121,7 @@ def batch_bald(probs: Array, n: int, rng: np.random.Generator, states: int = 100
     draws, _, n_classes = probs.shape
     now, looked = no_points(draws), gains(no_points(draws), probs)
     order = rng.permutation(probs.shape[1])  # ties at random
-    heap = [(-float(looked[i]), place, int(i)) for place, i in enumerate(order)]
+    heap = [(-float(looked[i]), rank, int(i)) for rank, i in enumerate(order)]
     heapq.heapify(heap)
     positions: list[int] = []
     added: list[float] = []
@@ -142,7 +142,7 @@ def batch_bald(probs: Array, n: int, rng: np.random.Generator, states: int = 100
 
 
 def _winner(now: States, probs: Array, heap: list[tuple[float, int, int]], together: int) -> tuple[float, int]:
-    """The candidate that adds most, taken off the heap of (-gain, place, point); `together` 0: gains are current."""
+    """The candidate that adds most, taken off the heap of (-gain, rank, point); `together` 0: gains are current."""
     if together == 0:
         gain, _, point = heapq.heappop(heap)
         return -gain, point
@@ -150,9 +150,9 @@ def _winner(now: States, probs: Array, heap: list[tuple[float, int, int]], toget
     while heap and (not fresh or heap[0] < min(fresh)):
         stale = [heapq.heappop(heap) for _ in range(min(together, len(heap)))]
         values = gains(now, probs[:, [point for _, _, point in stale]])
-        fresh += [(-float(value), place, point) for value, (_, place, point) in zip(values, stale, strict=True)]
+        fresh += [(-float(value), rank, point) for value, (_, rank, point) in zip(values, stale, strict=True)]
     best = min(fresh)
-    for one in fresh:
-        if one is not best:
-            heapq.heappush(heap, one)
+    for entry in fresh:
+        if entry is not best:
+            heapq.heappush(heap, entry)
     return -best[0], best[2]

@@ -70,21 +70,21 @@ def information(probs: Array, predictions: Array, classes: Sequence[int]) -> Inf
     Accumulated draw by draw, so that float64 copies stay as small as one draw.
     """
     draws, n, n_classes = probs.shape
-    asked = np.asarray(classes, np.int64)
+    codes = np.asarray(classes, np.int64)
     total, entropies, right = np.zeros((n_classes, n)), np.zeros((n_classes, n)), np.zeros((2, n))
-    others, label_entropy = np.zeros((len(asked), n)), np.zeros(n)
+    no_entropies, label_entropy = np.zeros((len(codes), n)), np.zeros(n)
     rows = np.arange(n)
-    for one in probs:
-        p = one.T.astype(np.float64)  # (C, n)
-        yes, no = _minus_log(p), _minus_log(1 - p[asked])
+    for draw in probs:
+        p = draw.T.astype(np.float64)  # (C, n)
+        yes, no = _minus_log(p), _minus_log(1 - p[codes])
         total += p
         entropies += yes
-        others += no
+        no_entropies += no
         label_entropy += yes.sum(0)
         answer = p[predictions, rows]
         right += answer, yes[predictions, rows] + _minus_log(1 - answer)
     mean = total / draws
-    of_class = _minus_log(mean[asked]) + _minus_log(1 - mean[asked]) - (entropies[asked] + others) / draws
+    of_class = _minus_log(mean[codes]) + _minus_log(1 - mean[codes]) - (entropies[codes] + no_entropies) / draws
     u = right[0] / draws
     of_prediction = _minus_log(u) + _minus_log(1 - u) - right[1] / draws
     of_label = _minus_log(mean).sum(0) - label_entropy / draws

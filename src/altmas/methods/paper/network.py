@@ -45,7 +45,7 @@ class Network(Method, ABC):
     def settings(self) -> Settings:
         """The same as the rounds see it."""
 
-    def settings_with(self, label_mode: str, **others: Any) -> Settings:
+    def settings_with(self, label_mode: str, **added: Any) -> Settings:
         """These options with what a method adds to them."""
         return Settings(
             surrogate=self.surrogate,
@@ -63,7 +63,7 @@ class Network(Method, ABC):
             initial=self.initial,
             tune=self.tune,
             tune_for=self.tune_for,
-            **others,
+            **added,
         )
 
 

@@ -98,7 +98,7 @@ def tables_of_labels(labels: Array, predictions: Array, n_classes: int, members:
     """(M, C, C) K_j[a, c] = #{i : a_i = a, labels[j, i] = c} over the members (A2)."""
     rows = slice(None) if members is None else np.flatnonzero(members)
     inside, predicted = labels[:, rows], predictions[rows]
-    return np.stack([table_of(predicted, one.astype(np.int64), n_classes) for one in inside])
+    return np.stack([table_of(predicted, draw.astype(np.int64), n_classes) for draw in inside])
 
 
 def expected_counts(probs: Array, predictions: Array, members: Array | None = None) -> Floats:

@@ -164,9 +164,9 @@ def tuned_at(task: Task, history: History, settings: Settings) -> tuple[Settings
         objective = partial(metric_error, task, rows, codes) if by_metrics else None
         return tuned(x, codes, n_classes, settings.training, settings.draws, rng, objective)
 
-    found = task.pool.memo.get("tuned networks", key, tune, keep=TUNINGS_KEPT)
-    chosen = replace(settings, dropout=found.dropout, training=found.training)
-    return chosen, {"tuned": found.info() | {"labels": count}}
+    best = task.pool.memo.get("tuned networks", key, tune, keep=TUNINGS_KEPT)
+    chosen = replace(settings, dropout=best.dropout, training=best.training)
+    return chosen, {"tuned": best.info() | {"labels": count}}
 
 
 def metric_error(task: Task, rows: Ints, codes: Ints, probs: Array, tested: Ints) -> float:
@@ -191,11 +191,11 @@ def metric_error(task: Task, rows: Ints, codes: Ints, probs: Array, tested: Ints
 # ---------------------------------------------------------------- the first labels
 
 
-def initial_labels(wanted: int | None, n_points: int, n_classes: int) -> int:
+def initial_labels(initial: int | None, n_points: int, n_classes: int) -> int:
     """How many labels are drawn uniformly before the surrogate has a say (A.2): at most a quarter of the pool."""
     quarter = max(1, n_points // 4)
-    if wanted is not None:
-        return max(1, min(wanted, quarter))
+    if initial is not None:
+        return max(1, min(initial, quarter))
     return 100 if quarter >= 100 else min(max(20, 5 * n_classes), quarter)
 
 

@@ -40,10 +40,10 @@ def augment_stably(
     labelled, unlabelled = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
     if len(labelled) < 2 * FOLDS or len(unlabelled) == 0:
         return NOTHING
-    own, everywhere = crossed_beliefs(pool, known, surrogate, rng)
+    held_out, everywhere = crossed_beliefs(pool, known, surrogate, rng)
     agree = pool.predictions[labelled] == known[labelled]
     represents = np.isin(labelled, uniform) if len(uniform) else np.ones(len(labelled), np.bool_)
-    threshold, precision = most_lending(own[represents], agree[represents], everywhere[unlabelled], power)
+    threshold, precision = most_lending(held_out[represents], agree[represents], everywhere[unlabelled], power)
     above = unlabelled[everywhere[unlabelled] >= threshold]
     accuracy = float(jeffreys_lower(agree[represents].sum(), (~agree[represents]).sum()))
     lent = rng.permutation(above)[: lent_count(precision, len(above), accuracy, power)]
@@ -54,14 +54,14 @@ def crossed_beliefs(pool: Pool, known: Ints, surrogate: Surrogate, rng: np.rando
     """(n,) the belief in the model's answer at each label by a network that did not see it, (N,) the mean of all."""
     features, labelled = Features.of(pool), np.flatnonzero(known >= 0)
     fold = rng.permutation(np.arange(len(labelled)) % FOLDS)
-    own, total = np.zeros(len(labelled)), np.zeros(len(pool))
+    held_out, total = np.zeros(len(labelled)), np.zeros(len(pool))
     for number in range(FOLDS):
         rows = labelled[fold != number]
         network = surrogate.fit(features.subset(rows), known[rows], len(pool.classes), rng)
         belief = belief_in_answers(network, features, pool.predictions)
-        own[fold == number] = belief[labelled[fold == number]]
+        held_out[fold == number] = belief[labelled[fold == number]]
         total += belief
-    return own, np.asarray(total / FOLDS)
+    return held_out, np.asarray(total / FOLDS)
 
 
 def belief_in_answers(network: Fitted, features: Features, predictions: Ints) -> Array:

@@ -75,8 +75,8 @@ class ActiveInference(Method):
         def solve(metric: Metric, inside: Array) -> Solution:
             if metric.where not in views:
                 views[metric.where] = View.of(task, history, batches, inside)
-            found, power[metric.name] = solution(task, history, views[metric.where], metric, self.power)
-            return found
+            solved, power[metric.name] = solution(task, history, views[metric.where], metric, self.power)
+            return solved
 
         return estimates_of(self.name, task, history, solve, {"lambda": power})
 
@@ -114,7 +114,7 @@ def water_filled(sizes: Array, n: int) -> Array:
 
 
 def systematic(inclusion: Array, order: Array, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """(n,) places of a systematic sample: each is included with exactly its probability (they add up to n).
+    """(n,) positions of a systematic sample: each is included with exactly its probability (they add up to n).
 
     Neighbours in `order` are rarely drawn together, which stratifies the sample on it; ties are in random order.
     """
@@ -133,7 +133,7 @@ class Batches:
     """Every draw of every batch, in drawing order, and how much each batch counts.
 
     rows, batch, inclusion, told  (M,) points, number of the batch, pi, whether the label is known
-    asked, known, shares          (T,) draws and labels of each batch; its share of the estimate, adding up to 1
+    drawn, known, shares          (T,) draws and labels of each batch; its share of the estimate, adding up to 1
     guess                         (T,) which of the beliefs was in force;  beliefs  those, None where there was none
     closed                        points that were skipped without a draw before each batch
     """
@@ -142,7 +142,7 @@ class Batches:
     batch: Array
     inclusion: Array
     told: Array
-    asked: Array
+    drawn: Array
     known: Array
     shares: Array
     guess: Array
@@ -152,42 +152,42 @@ class Batches:
     @classmethod
     def of(cls, task: Task, history: History) -> "Batches":
         batches = [batch for batch in history.batches if len(batch.indices)]
-        asked = np.array([len(batch.indices) for batch in batches], np.int64)
+        drawn = np.array([len(batch.indices) for batch in batches], np.int64)
         rows = np.concatenate([np.zeros(0, np.int64), *(batch.indices for batch in batches)])
-        batch, told = np.repeat(np.arange(len(batches)), asked), history.known[rows] >= 0
+        batch, told = np.repeat(np.arange(len(batches)), drawn), history.known[rows] >= 0
         known = np.bincount(batch[told], minlength=len(batches))
-        size, ends = history.n_points - len(history.volunteered), np.cumsum(asked)
-        shares = np.array([batch_share(size, end - n, end) for end, n in zip(ends, asked, strict=True)])
+        size, ends = history.n_points - len(history.volunteered), np.cumsum(drawn)
+        shares = np.array([batch_share(size, end - n, end) for end, n in zip(ends, drawn, strict=True)])
         shares = np.where(known > 0, shares, 0.0)
-        found = [proxy_of(task, history, int(one.record["labels"][0])) for one in batches]
-        beliefs = list({id(one): one for one in found}.values())
-        guess = [next(k for k, one in enumerate(beliefs) if one is mine) for mine in found]
+        in_force = [proxy_of(task, history, int(batch.record["labels"][0])) for batch in batches]
+        beliefs = list({id(belief): belief for belief in in_force}.values())
+        guess = [next(k for k, belief in enumerate(beliefs) if belief is current) for current in in_force]
         return cls(
             rows=rows,
             batch=batch,
-            inclusion=np.concatenate([np.zeros(0), *(one.record["inclusion"] for one in batches)]),
+            inclusion=np.concatenate([np.zeros(0), *(batch.record["inclusion"] for batch in batches)]),
             told=told,
-            asked=asked,
+            drawn=drawn,
             known=known,
             shares=shares / shares.sum() if shares.sum() > 0 else shares,
             guess=np.array(guess, np.int64),
             beliefs=tuple(beliefs),
-            closed=tuple(np.setdiff1d(one.record["skipped"], rows) for one in batches),
+            closed=tuple(np.setdiff1d(batch.record["skipped"], rows) for batch in batches),
         )
 
     @property
     def raised(self) -> Array:
         """(T,) how many draws of its batch each label stands for: more than 1 where some have no label."""
-        return np.asarray(self.asked / np.maximum(self.known, 1))
+        return np.asarray(self.drawn / np.maximum(self.known, 1))
 
     @property
-    def own(self) -> Array:
-        """(M,) asked / pi of each label: what A_m multiplies it with."""
-        return np.where(self.told, self.asked[self.batch] / self.inclusion, 0.0)
+    def multiplier(self) -> Array:
+        """(M,) drawn / pi of each label: what A_m multiplies it with."""
+        return np.where(self.told, self.drawn[self.batch] / self.inclusion, 0.0)
 
-    def later(self, kept: Array) -> Array:
-        """(T,) shares of the later batches among `kept`, together."""
-        shares = np.where(kept, self.shares, 0.0)
+    def later(self, chosen: Array) -> Array:
+        """(T,) shares of the later batches among `chosen`, together."""
+        shares = np.where(chosen, self.shares, 0.0)
         return np.asarray(shares.sum() - np.cumsum(shares))
 
 
@@ -212,7 +212,7 @@ class View:
     @classmethod
     def of(cls, task: Task, history: History, batches: Batches, inside: Array) -> "View":
         volunteered = volunteered_mask(history)
-        told, population = np.flatnonzero(inside & volunteered), inside & ~volunteered
+        exact_rows, population = np.flatnonzero(inside & volunteered), inside & ~volunteered
         believed = tuple(
             None if belief is None else (belief.table(population), belief.rows(batches.rows))
             for belief in batches.beliefs
@@ -220,7 +220,7 @@ class View:
         return cls(
             batches=batches,
             inside=inside,
-            exact=table_of(task.pool.predictions[told], history.known[told], len(task.pool.classes)),
+            exact=table_of(task.pool.predictions[exact_rows], history.known[exact_rows], len(task.pool.classes)),
             plain=_plain_table(task, history, batches, inside),
             shift=_shift_table(task, batches, inside, believed),
             size=int(population.sum()),
@@ -251,9 +251,9 @@ def solution(task: Task, history: History, view: View, metric: Metric, power: fl
     squares = weight * moves**2
     variance = float(squares.sum()) * m / max(m - 1, 1)
     rows = batches.rows[used]
-    here = view.inside[rows]
-    weights = (batches.shares / np.maximum(batches.known, 1))[batches.batch[used]] * batches.own[used]
-    trials = trials_of(slope[task.pool.predictions[rows], history.known[rows]][here], scale * weights[here])
+    in_slice = view.inside[rows]
+    weights = (batches.shares / np.maximum(batches.known, 1))[batches.batch[used]] * batches.multiplier[used]
+    trials = trials_of(slope[task.pool.predictions[rows], history.known[rows]][in_slice], scale * weights[in_slice])
     return Solution(exact + scale * rest, variance, view.draws, effective_sample_size(squares), *trials), power
 
 
@@ -265,11 +265,11 @@ def _centred(metric: Metric, exact: Array, rest: Array) -> Array:
 
 def _plain_table(task: Task, history: History, batches: Batches, inside: Array) -> Array:
     """(C, C) sum of the shares times the labels of each A_m: its own over pi, those of earlier batches as they are."""
-    t, kept = batches.batch, batches.told & inside[batches.rows]
+    t, used = batches.batch, batches.told & inside[batches.rows]
     share = batches.shares / np.maximum(batches.known, 1)
-    weights = share[t] * batches.own + (batches.later(batches.shares > 0) * batches.raised)[t]
-    rows = batches.rows[kept]
-    return table_of(task.pool.predictions[rows], history.known[rows], len(task.pool.classes), weights[kept])
+    weights = share[t] * batches.multiplier + (batches.later(batches.shares > 0) * batches.raised)[t]
+    rows = batches.rows[used]
+    return table_of(task.pool.predictions[rows], history.known[rows], len(task.pool.classes), weights[used])
 
 
 def _shift_table(
@@ -278,16 +278,16 @@ def _shift_table(
     """(C, C) sum of the shares times the guesses of each A_m: all points open then, minus its own over pi."""
     predictions, n_classes = task.pool.predictions, len(task.pool.classes)
     shift = np.zeros((n_classes, n_classes))
-    t, here = batches.batch, inside[batches.rows].astype(np.float64)
+    t, in_slice = batches.batch, inside[batches.rows].astype(np.float64)
     share = batches.shares / np.maximum(batches.known, 1)
     for k, (belief, known) in enumerate(zip(batches.beliefs, believed, strict=True)):
         if belief is None or known is None:
             continue
-        mine = batches.guess == k
-        shift += batches.shares[mine].sum() * known[0]
-        weights = here * (batches.later(mine)[t] + np.where(mine[t], share[t] * batches.own, 0.0))
+        of_belief = batches.guess == k
+        shift += batches.shares[of_belief].sum() * known[0]
+        weights = in_slice * (batches.later(of_belief)[t] + np.where(of_belief[t], share[t] * batches.multiplier, 0.0))
         np.subtract.at(shift, predictions[batches.rows], weights[:, None] * known[1])
-        for batch in np.flatnonzero(mine):
+        for batch in np.flatnonzero(of_belief):
             away = batches.closed[batch][inside[batches.closed[batch]]]
             np.subtract.at(shift, predictions[away], batches.shares[batch] * belief.rows(away))
     return shift
@@ -296,23 +296,23 @@ def _shift_table(
 def _moves(task: Task, history: History, view: View, slope: Array) -> tuple[Array, Array]:
     """(<D, labels of A_m>, <D, guesses of A_m>) of each labelled draw."""
     batches, inside = view.batches, view.inside
-    predictions, t, count = task.pool.predictions, batches.batch, len(batches.asked)
-    here = inside[batches.rows]
-    told = batches.told & here
+    predictions, t, count = task.pool.predictions, batches.batch, len(batches.drawn)
+    in_slice = inside[batches.rows]
+    told = batches.told & in_slice
     d = np.where(told, slope[predictions[batches.rows], history.known[batches.rows]], 0.0)
     in_batch = np.bincount(t, d, count) * batches.raised
-    z = (np.cumsum(in_batch) - in_batch)[t] + batches.own * d
+    z = (np.cumsum(in_batch) - in_batch)[t] + batches.multiplier * d
     f = np.zeros(len(t))
     for k, (belief, known) in enumerate(zip(batches.beliefs, view.believed, strict=True)):
         if belief is None or known is None:
             continue
-        g = np.where(here, (known[1] * slope[predictions[batches.rows]]).sum(1), 0.0)
+        g = np.where(in_slice, (known[1] * slope[predictions[batches.rows]]).sum(1), 0.0)
         drawn = np.bincount(t, g, count)
         open_sum = float((slope * known[0]).sum()) - (np.cumsum(drawn) - drawn)
         for batch in np.flatnonzero(batches.guess == k):
             away = batches.closed[batch][inside[batches.closed[batch]]]
             open_sum[batch] -= float((belief.rows(away) * slope[predictions[away]]).sum())
-        f = np.where(batches.guess[t] == k, open_sum[t] - batches.own * g, f)
+        f = np.where(batches.guess[t] == k, open_sum[t] - batches.multiplier * g, f)
     return z[batches.told], f[batches.told]
 
 

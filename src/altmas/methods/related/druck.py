@@ -39,7 +39,7 @@ class Druck(Method):
 
     strata        how many cells by cumulative root frequency (for one class: on either side together)
     allocation    "expected": W_h S_h with S_h from the scores (C22) | "proportional"
-    proportional  share that "expected" leaves proportional, since an over-confident model starves its top stratum
+    proportional  share that "expected" leaves proportional, since an over-confident model leaves few to its top stratum
     """
 
     strata: int = 20

@@ -77,7 +77,7 @@ def _next_plane(inputs: Array, right: Array, weights: Array, group: Array) -> Ar
     d = inputs.shape[1]
     plane = logistic_fit(inputs, _above_bucket(right, weights, group), weights, np.full(d, 1.0), np.zeros(d))
     for sharpness in SHARPER:
-        found = minimize(
+        optimum = minimize(
             within_bucket_spread,
             plane,
             args=(inputs, right, weights, group, sharpness),
@@ -85,7 +85,7 @@ def _next_plane(inputs: Array, right: Array, weights: Array, group: Array) -> Ar
             method="L-BFGS-B",
             options={"maxiter": 60},
         )
-        plane = found.x
+        plane = optimum.x
     return np.asarray(plane)
 
 

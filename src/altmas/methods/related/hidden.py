@@ -36,10 +36,10 @@ def fall_of(metric: Metric, table: Array, k: int, hidden: Array) -> float:
     """By how much the metric falls if hidden[a] more of the points called a are truly k."""
     value, moved = float(metric.of_table(table)), table.copy()
     for a in np.flatnonzero(hidden > 0):
-        others = np.delete(moved[a], k).clip(0)
-        taken = min(float(hidden[a]), float(others.sum()))
+        other_cells = np.delete(moved[a], k).clip(0)
+        taken = min(float(hidden[a]), float(other_cells.sum()))
         if taken > 0:
-            moved[a, np.arange(len(moved)) != k] -= others * taken / others.sum()
+            moved[a, np.arange(len(moved)) != k] -= other_cells * taken / other_cells.sum()
             moved[a, k] += taken
     return max(0.0, value - float(metric.of_table(moved)))
 
@@ -49,16 +49,16 @@ def reaching_down(solve: Solve, task: Task, history: History) -> Solve:
     z = normal_quantile(task.confidence)
 
     def cautious(metric: Metric, inside: Array) -> Solution:
-        found = solve(metric, inside)
-        if len(metric.classes) != 1 or not metric.of_one_table or found.draws == 0:
-            return found
+        solution = solve(metric, inside)
+        if len(metric.classes) != 1 or not metric.of_one_table or solution.draws == 0:
+            return solution
         k = metric.classes[0]
         expected = expected_hidden(task, history, k, inside)
         total = expected.sum()
-        if not total > 0 or np.isnan(metric.of_table(found.table)):
-            return found
+        if not total > 0 or np.isnan(metric.of_table(solution.table)):
+            return solution
         more = 1 + z / np.sqrt(total)  # their number is a Poisson variable
-        return found._replace(down=max(found.down, fall_of(metric, found.table, k, expected * more)))
+        return solution._replace(down=max(solution.down, fall_of(metric, solution.table, k, expected * more)))
 
     return cautious
 

@@ -89,21 +89,21 @@ class Katariya(Method):
             return planes, learned_at
         right = (history.known[rows] == task.pool.predictions[rows]).astype(np.float64)
         weights = 1 / inclusion_of(history, inputs, half)[rows]
-        found = []
+        by_half = []
         for side in (0, 1):
-            mine = half[rows] == side
-            bits = max(0, min(self.bits, int(np.log2(max(mine.sum(), 1) / 10))))
-            scaled = weights[mine] / weights[mine].mean() if mine.any() else weights[mine]
-            found.append(learn_planes(inputs[rows[mine]], right[mine], scaled, bits if mine.any() else 0))
-        new = np.zeros((2, max(map(len, found)), inputs.shape[1]))
-        for side, learned in enumerate(found):
+            in_half = half[rows] == side
+            bits = max(0, min(self.bits, int(np.log2(max(in_half.sum(), 1) / 10))))
+            scaled = weights[in_half] / weights[in_half].mean() if in_half.any() else weights[in_half]
+            by_half.append(learn_planes(inputs[rows[in_half]], right[in_half], scaled, bits if in_half.any() else 0))
+        new = np.zeros((2, max(map(len, by_half)), inputs.shape[1]))
+        for side, learned in enumerate(by_half):
             new[side, : len(learned)] = learned
         return new, len(rows)
 
     def estimate(self, task: Task, history: History) -> Estimates:
         inputs, half = hash_inputs(task.pool), half_of(len(task.pool), task.seed)
-        told = last_told(history)
-        planes = no_planes(inputs) if told is None else told.record["planes"]
+        last_batch = last_told(history)
+        planes = no_planes(inputs) if last_batch is None else last_batch.record["planes"]
         buckets, count = crossed_buckets(inputs, half, planes), 2 * 2 ** planes.shape[1]
         sample = bucket_sample(history, buckets, count, inclusion_of(history, inputs, half))
         return estimates_of(self.name, task, history, sample.solver(task, history), {"bits": planes.shape[1]})
@@ -129,8 +129,8 @@ def inclusion_of(history: History, inputs: Array, half: Array) -> Array:
     """(N,) 1 - prod over batches of (1 - share drawn of the point's bucket then, as far as its labels are known)."""
     designs: dict[bytes, tuple[Array, Array]] = {}
     for batch in history.batches:
-        told = (history.known[batch.indices] >= 0).mean() if len(batch.indices) else 0.0
-        planes, share = batch.record["planes"], batch.record["share"] * told
+        known_share = (history.known[batch.indices] >= 0).mean() if len(batch.indices) else 0.0
+        planes, share = batch.record["planes"], batch.record["share"] * known_share
         missed = designs.get(planes.tobytes(), (planes, np.ones(len(share))))[1]
         designs[planes.tobytes()] = planes, missed * (1 - share)
     left = np.ones(len(inputs))

@@ -67,8 +67,8 @@ def plain_lure(task: Task, history: History, draws: Draws, metric: Metric, insid
     m = len(draws.rows)
     if m == 0:
         return Solution(table, 0.0, 0)
-    here, a, y = inside[draws.rows], predictions[draws.rows], known[draws.rows]
-    wrong = here & (a != y)
+    in_slice, a, y = inside[draws.rows], predictions[draws.rows], known[draws.rows]
+    wrong = in_slice & (a != y)
     rest = np.bincount(predictions[inside], minlength=n_classes) - table.sum(1)
     spread = table_of(a[wrong], y[wrong], n_classes, (draws.open / m * draws.weights)[wrong])
     table = table + spread + np.diag(rest - spread.sum(1))
@@ -79,10 +79,10 @@ def plain_lure(task: Task, history: History, draws: Draws, metric: Metric, insid
     squares = (draws.steps * terms) ** 2
     variance = float(squares.sum()) * m / max(m - 1, 1)
     stands_for = draws.open / m * draws.weights
-    trials = trials_of(slope[a, y][here], stands_for[here])
-    down = reach_down(stands_for[here], loss[here], slope - np.diagonal(slope)[:, None], task.confidence)
+    trials = trials_of(slope[a, y][in_slice], stands_for[in_slice])
+    down = reach_down(stands_for[in_slice], loss[in_slice], slope - np.diagonal(slope)[:, None], task.confidence)
     down *= np.sqrt(max(0.0, 1 - m / draws.open))
-    return Solution(table, variance, int(here.sum()), effective_sample_size(squares), *trials, down)
+    return Solution(table, variance, int(in_slice.sum()), effective_sample_size(squares), *trials, down)
 
 
 def reach_down(stands_for: Array, loss: Array, losses: Array, confidence: float) -> float:

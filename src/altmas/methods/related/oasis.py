@@ -112,10 +112,10 @@ def current_f(history: History, called: Array, k: int, alpha: float, rates: Arra
     """F_alpha by the weighted draws and the volunteered labels, or as the strata expect it while these define none."""
     rows, chances = replayed_draws(history)
     weights = 1 / np.maximum(chances, 1e-300)
-    told = history.volunteered
-    if len(told):
+    volunteered = history.volunteered
+    if len(volunteered):
         weights = weights / max(len(rows), 1)
-    rows, weights = np.concatenate([told, rows]), np.concatenate([np.ones(len(told)), weights])
+    rows, weights = np.concatenate([volunteered, rows]), np.concatenate([np.ones(len(volunteered)), weights])
     true = history.known[rows] == k
     bottom = float((weights * (alpha * called[rows] + (1 - alpha) * true)).sum())
     top = float((weights * (called[rows] & true)).sum())

@@ -52,10 +52,10 @@ class Ppi(Method):
 
         def solve(metric: Metric, inside: Array) -> Solution:
             if metric.where not in expected:
-                rest = inside & ~volunteered_mask(history)
-                expected[metric.where] = None if belief is None else belief.table(rest)
-            found, power[metric.name] = powered(task, history, belief, expected[metric.where], metric, inside)
-            return found
+                population = inside & ~volunteered_mask(history)
+                expected[metric.where] = None if belief is None else belief.table(population)
+            solved, power[metric.name] = powered(task, history, belief, expected[metric.where], metric, inside)
+            return solved
 
         return estimates_of(self.name, task, history, solve, {"lambda": power})
 
@@ -69,10 +69,10 @@ def power_of(values: Array, guesses: Array) -> float:
 
 def powered_mean(values: Array, guesses: Array, pool_mean: float, size: int, power: float) -> tuple[float, float]:
     """(estimate, variance) of a pool mean: lambda mean f + mean (Z - lambda f), (1 - n/N) var(Z - lambda f) / n."""
-    rest = values - power * guesses
+    residual = values - power * guesses
     n = len(values)
-    spread = float(rest.var(ddof=1)) if n > 1 else 0.0
-    return power * pool_mean + float(rest.mean()), (1 - n / size) * spread / n
+    spread = float(residual.var(ddof=1)) if n > 1 else 0.0
+    return power * pool_mean + float(residual.mean()), (1 - n / size) * spread / n
 
 
 def powered(
@@ -81,14 +81,14 @@ def powered(
     """The solution and its lambda: T = sample scaled up + lambda (belief on the pool - on the sample, scaled up)."""
     predictions, known, n_classes = task.pool.predictions, history.known, len(task.pool.classes)
     exact = volunteered_mask(history)
-    told = np.flatnonzero(inside & exact)
+    volunteered = np.flatnonzero(inside & exact)
     rows = labelled_draws(history)
     rows = rows[inside[rows]]
-    table = table_of(predictions[told], known[told], n_classes)
-    n, rest = len(rows), inside & ~exact
+    table = table_of(predictions[volunteered], known[volunteered], n_classes)
+    n, population = len(rows), inside & ~exact
     if n == 0:
         return Solution(table, 0.0, 0), 0.0
-    a, y, size = predictions[rows], known[rows], int(rest.sum())
+    a, y, size = predictions[rows], known[rows], int(population.sum())
     sampled = table + table_of(a, y, n_classes) * (size / n)
     if belief is None or expected is None:
         slope = metric.gradient(sampled)
@@ -101,11 +101,11 @@ def powered(
     power = power_of(slope[a, y], (believed * slope[a]).sum(1))
     final = sampled + power * shift
     slope = metric.gradient(positive(final))
-    rest_spread = _spread(slope[a, y] - power * (believed * slope[a]).sum(1), size)
-    return Solution(final, *rest_spread, *trials_of(slope[a, y], np.full(n, size / n))), power
+    residual_spread = _spread(slope[a, y] - power * (believed * slope[a]).sum(1), size)
+    return Solution(final, *residual_spread, *trials_of(slope[a, y], np.full(n, size / n))), power
 
 
-def _spread(rest: Array, size: int) -> tuple[float, int, float]:
+def _spread(residual: Array, size: int) -> tuple[float, int, float]:
     """(variance of the total, n, worth) of n uniform draws Z - lambda f from a pool of this size."""
-    _, variance = powered_mean(rest, np.zeros(len(rest)), 0.0, size, 0.0)
-    return size**2 * variance, len(rest), effective_sample_size((rest - rest.mean()) ** 2)
+    _, variance = powered_mean(residual, np.zeros(len(residual)), 0.0, size, 0.0)
+    return size**2 * variance, len(residual), effective_sample_size((residual - residual.mean()) ** 2)

@@ -102,8 +102,8 @@ def adaptive_ranks(precision: Callable[[int], float], n_points: int, head: int, 
 
 def valid_points(pool: Pool, history: History, metric: Metric) -> Array:
     """(N,) whether each labelled point is valid; False where unknown."""
-    wanted = pool.predictions if not metric.classes else np.full(len(pool), metric.classes[0])
-    return np.asarray(history.known == wanted)
+    valid_label = pool.predictions if not metric.classes else np.full(len(pool), metric.classes[0])
+    return np.asarray(history.known == valid_label)
 
 
 def block_yields(history: History, block: Ints, valid: Array) -> tuple[Array, Array, Array]:
@@ -139,9 +139,9 @@ def curve_of(ends: Ints, yields: Array, variances: Array, z: float, by: str, *, 
     value = np.interp(rank, np.concatenate([[0], ends]), np.concatenate([[0.0], total])) / rank
     if monotone and len(ends) > 1:
         falling = np.minimum.accumulate(total / ends)
-        kept = (rank > ends[0]) & ~np.isin(rank, ends)
+        inner = (rank > ends[0]) & ~np.isin(rank, ends)
         below, above = monotone_bounds(rank, ends, falling)
-        low, high = np.where(kept, np.minimum(below, value), low), np.where(kept, np.maximum(above, value), high)
+        low, high = np.where(inner, np.minimum(below, value), low), np.where(inner, np.maximum(above, value), high)
     wide = error[np.searchsorted(ends, rank, side="left")] / rank
     return {
         "by": by,

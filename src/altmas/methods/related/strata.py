@@ -94,17 +94,17 @@ def rounded(shares: Array, total: int, caps: Array) -> Ints:
     """
     caps = np.asarray(caps, np.float64)
     total = int(min(total, caps.sum()))
-    wanted, free = np.zeros(len(caps)), np.ones(len(caps), np.bool_)
+    quota, free = np.zeros(len(caps)), np.ones(len(caps), np.bool_)
     while free.any():
-        left = total - wanted[~free].sum()
+        left = total - quota[~free].sum()
         weight = np.where(free, np.maximum(shares, 1e-12), 0.0)
-        wanted[free] = (left * weight / weight.sum())[free]
-        over = free & (wanted > caps)
+        quota[free] = (left * weight / weight.sum())[free]
+        over = free & (quota > caps)
         if not over.any():
             break
-        wanted[over], free[over] = caps[over], False
-    counts = np.floor(wanted + 1e-9).astype(np.int64)
-    order = np.lexsort((-wanted, counts - wanted))
+        quota[over], free[over] = caps[over], False
+    counts = np.floor(quota + 1e-9).astype(np.int64)
+    order = np.lexsort((-quota, counts - quota))
     order = order[counts[order] < caps[order]]
     counts[order[: total - counts.sum()]] += 1
     return counts
@@ -114,9 +114,9 @@ def next_counts(target: Array, have: Array, n: int, room: Array) -> Ints:
     """(H,) how many of the next n labels go to each stratum: where most are missing to the target, then in any room."""
     missing = np.minimum(np.maximum(np.asarray(target) - have, 0), room)
     counts = rounded(missing, min(n, int(missing.sum())), missing)
-    rest = n - int(counts.sum())
-    if rest > 0:
-        counts = counts + rounded(room - counts, rest, room - counts)
+    remaining = n - int(counts.sum())
+    if remaining > 0:
+        counts = counts + rounded(room - counts, remaining, room - counts)
     return counts
 
 
@@ -125,7 +125,7 @@ def next_counts(target: Array, have: Array, n: int, room: Array) -> Ints:
 
 def stratified_variance(sizes: Array, spreads: Array, counts: Array, *, finite: bool = True) -> float:
     """(C5): sum_h W_h^2 (1 - n_h/N_h) S_h^2 / n_h, without the finite factor if the pool is taken as endless."""
-    sizes, spreads, counts = (np.asarray(one, np.float64) for one in (sizes, spreads, counts))
+    sizes, spreads, counts = (np.asarray(values, np.float64) for values in (sizes, spreads, counts))
     left = 1 - counts / sizes if finite else 1.0
     return float(((sizes / sizes.sum()) ** 2 * left * spreads**2 / counts).sum())
 
@@ -173,8 +173,8 @@ def labelled_draws(history: History) -> Ints:
 
 def last_told(history: History) -> Batch | None:
     """The last batch of which a label is known: points that merely wait must not change an estimate."""
-    told = (batch for batch in reversed(history.batches) if (history.known[batch.indices] >= 0).any())
-    return next(told, None)
+    with_label = (batch for batch in reversed(history.batches) if (history.known[batch.indices] >= 0).any())
+    return next(with_label, None)
 
 
 def stratified_sample(history: History, strata: Ints) -> WeightedSample:
@@ -184,17 +184,17 @@ def stratified_sample(history: History, strata: Ints) -> WeightedSample:
     out among the labelled strata of its group, and a group has one variance.
     """
     rows = labelled_draws(history)
-    mine, count = strata[rows], int(strata.max()) + 1
+    stratum, count = strata[rows], int(strata.max()) + 1
     sizes = np.bincount(strata[~volunteered_mask(history)], minlength=count).astype(np.float64)
-    labels = np.bincount(mine, minlength=count)
+    labels = np.bincount(stratum, minlength=count)
     group = joined(labels)
     groups = int(group.max()) + 1
     in_group = np.bincount(group, sizes, groups)
     seen = np.bincount(group, np.where(labels > 0, sizes, 0.0), groups)
     weight = sizes / np.maximum(labels, 1) * (in_group / np.maximum(seen, 1e-300))[group]
-    member, of_group = group[mine], np.bincount(group[mine], minlength=groups).astype(np.float64)
+    member, of_group = group[stratum], np.bincount(group[stratum], minlength=groups).astype(np.float64)
     left = 1 - of_group / np.maximum(in_group, 1)
-    return WeightedSample(rows, weight[mine], within_groups(member, weight[mine], left[member]))
+    return WeightedSample(rows, weight[stratum], within_groups(member, weight[stratum], left[member]))
 
 
 def within_groups(group: Array, weights: Array, left: Array) -> Callable[[Array], float]:

@@ -103,9 +103,9 @@ class Stratified(Method):
 def expected_spreads(confidence: Array, strata: Array, rows: Array, wrong: Array) -> Array:
     """(H,) sqrt(e (1 - e)) with the error rate e of each stratum by a logistic curve along the confidence.
 
-    A stratum's own labels must not decide how many more it gets: one that was right by luck would be left alone with
-    its luck, and the accuracy be overstated (by 0.3 to 0.5 of its RMSE at 400 labels). Two parameters for all strata
-    leave less of that (0.1 to 0.3), and tell apart strata in which no label was wrong.
+    A stratum's own labels must not decide how many more it gets: one whose few labels happened to be right would get
+    no more of them, and the accuracy be overstated (by 0.3 to 0.5 of its RMSE at 400 labels). Two parameters for all
+    strata leave less of that (0.1 to 0.3), and tell apart strata in which no label was wrong.
     """
     p = np.clip(confidence, 1e-6, 1 - 1e-6)
     odds = np.log(p) - np.log1p(-p)
@@ -117,7 +117,7 @@ def expected_spreads(confidence: Array, strata: Array, rows: Array, wrong: Array
     return np.asarray(np.sqrt(rate * (1 - rate)))
 
 
-def check_option(method: str, option: str, given: str, known: object) -> None:
+def check_option(method: str, option: str, value: str, known: object) -> None:
     """MethodError if an option of a method is not one of the values known."""
-    if given not in known:  # type: ignore[operator]
-        raise MethodError(f"method {method!r}: {option} {given!r} does not exist; expected one of {', '.join(known)}")  # type: ignore[arg-type]
+    if value not in known:  # type: ignore[operator]
+        raise MethodError(f"method {method!r}: {option} {value!r} does not exist; expected one of {', '.join(known)}")  # type: ignore[arg-type]

@@ -107,27 +107,29 @@ class WeightedSample:
         return solve
 
     def _solve(self, pool: Pool, known: Array, exact: Array, metric: Metric, inside: Array) -> Solution:
-        here, n_classes = inside[self.rows], len(pool.classes)
+        in_slice, n_classes = inside[self.rows], len(pool.classes)
         a, y = pool.predictions[self.rows], known[self.rows]
-        told = np.flatnonzero(inside & exact)
-        table = table_of(pool.predictions[told], known[told], n_classes)
-        total = float(self.weights[here].sum())
+        volunteered = np.flatnonzero(inside & exact)
+        table = table_of(pool.predictions[volunteered], known[volunteered], n_classes)
+        total = float(self.weights[in_slice].sum())
         if total <= 0:
             return Solution(table, 0.0, 0)
         scale = 1.0 if self.counted else float((inside & ~exact).sum()) / total
-        table = table + table_of(a[here], y[here], n_classes, scale * self.weights[here])
+        table = table + table_of(a[in_slice], y[in_slice], n_classes, scale * self.weights[in_slice])
         moves = metric.gradient(table)[a, y]
-        centre = 0.0 if self.counted else float((self.weights * moves)[here].sum()) / total
-        residual = np.where(here, moves - centre, 0.0)
+        centre = 0.0 if self.counted else float((self.weights * moves)[in_slice].sum()) / total
+        residual = np.where(in_slice, moves - centre, 0.0)
         worth = effective_sample_size((self.weights * residual) ** 2)
         variance = scale**2 * self.variance(residual)
-        return Solution(table, variance, int(here.sum()), worth, *trials_of(moves[here], scale * self.weights[here]))
+        return Solution(
+            table, variance, int(in_slice.sum()), worth, *trials_of(moves[in_slice], scale * self.weights[in_slice])
+        )
 
 
 def trials_of(moves: Array, weights: Array) -> tuple[int, float]:
     """(trials, weight) of a Solution from the influence of each draw and the points that it stands for."""
-    kept = np.abs(moves) > 1e-9 * np.abs(moves).max(initial=0.0)
-    return int(kept.sum()), float(np.sqrt((weights[kept] ** 2).mean())) if kept.any() else 0.0
+    moving = np.abs(moves) > 1e-9 * np.abs(moves).max(initial=0.0)
+    return int(moving.sum()), float(np.sqrt((weights[moving] ** 2).mean())) if moving.any() else 0.0
 
 
 def volunteered_mask(history: History) -> NDArray[np.bool_]:
@@ -148,11 +150,11 @@ def estimates_of(
     info: Mapping[str, Any] | None = None,
 ) -> Estimates:
     """Every metric of the task by the design's own solution, with intervals that survive samples without an error."""
-    answers = tuple(_one(task, history, metric, solve) for metric in task.metrics)
+    answers = tuple(_estimate(task, history, metric, solve) for metric in task.metrics)
     return Estimates(answers, name, dict(info or {}))
 
 
-def _one(task: "Task", history: History, metric: Metric, solve: Solve) -> Estimate:
+def _estimate(task: "Task", history: History, metric: Metric, solve: Solve) -> Estimate:
     pool, n_classes = task.pool, len(task.pool.classes)
     members = metric.members(pool)
     inside = np.ones(len(pool), np.bool_) if members is None else members
@@ -165,22 +167,22 @@ def _one(task: "Task", history: History, metric: Metric, solve: Solve) -> Estima
         note = f"{which} is labelled: exact" if not math.isnan(value) else _why_undefined(metric, labels)
         kind = "none" if math.isnan(value) else "fixed-n"
         return Estimate(metric.name, value, value, value, task.confidence, labels, labels, kind, note)
-    found = solve(metric, inside)
-    value = float(metric.of_table(found.table)) if found.table.any() else math.nan
+    solution = solve(metric, inside)
+    value = float(metric.of_table(solution.table)) if solution.table.any() else math.nan
     if math.isnan(value):
         note = _why_undefined(metric, labels)
         return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
-    note = _notes(value, metric, history, inside, found.draws)
+    note = _notes(value, metric, history, inside, solution.draws)
     value = min(metric.bounds[1], max(metric.bounds[0], value))
-    if found.draws == 0:
+    if solution.draws == 0:
         return Estimate(metric.name, value, *metric.bounds, task.confidence, labels, 0.0, "fixed-n", note)
     if why := too_few_labels(metric, labels, len(np.unique(pool.predictions[inside]))):
         note = "; ".join(filter(None, (note, why)))
         return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
     drawn = labels - int((inside & volunteered_mask(history)).sum())
     size = int(inside.sum()) - (labels - drawn)
-    low, high = interval_of(metric, value, pool.predictions[inside], found, drawn, size, task.confidence)
-    worth = _worth(metric, found, size)
+    low, high = interval_of(metric, value, pool.predictions[inside], solution, drawn, size, task.confidence)
+    worth = _worth(metric, solution, size)
     return Estimate(metric.name, value, low, high, task.confidence, labels, worth, "fixed-n", note)
 
 
@@ -193,13 +195,13 @@ def rows_that_move(metric: Metric, n_classes: int) -> NDArray[np.bool_]:
 
 
 def interval_of(
-    metric: Metric, value: float, predicted: Array, found: Solution, drawn: int, size: int, confidence: float
+    metric: Metric, value: float, predicted: Array, solution: Solution, drawn: int, size: int, confidence: float
 ) -> tuple[float, float]:
     """(low, high) around the value of a solution with `drawn` labels of `size` points."""
     z = normal_quantile(confidence)
-    variance = smoothed_variance(metric, predicted, found, drawn, size, z)
-    quantile = student_quantile(confidence, min(found.worth + z**2, max(found.draws - 1, 1)))
-    return bounded_interval(value, variance, metric.bounds, quantile, unseen_low=found.down)
+    variance = smoothed_variance(metric, predicted, solution, drawn, size, z)
+    quantile = student_quantile(confidence, min(solution.worth + z**2, max(solution.draws - 1, 1)))
+    return bounded_interval(value, variance, metric.bounds, quantile, unseen_low=solution.down)
 
 
 def _why_undefined(metric: Metric, labels: int) -> str:
@@ -218,7 +220,7 @@ def _notes(value: float, metric: Metric, history: History, inside: Array, draws:
     return "; ".join(notes)
 
 
-def smoothed_variance(metric: Metric, predicted: Array, found: Solution, drawn: int, size: int, z: float) -> float:
+def smoothed_variance(metric: Metric, predicted: Array, solution: Solution, drawn: int, size: int, z: float) -> float:
     """The variance with z^2 pseudo-trials of the usual weight, half that raise the metric and half that lower it.
 
     Agresti and Coull do so for one share: labels without a single error must not give an interval of width 0. With
@@ -226,22 +228,22 @@ def smoothed_variance(metric: Metric, predicted: Array, found: Solution, drawn: 
         (V + z^2 w^2 (1 - n/R) mean e0^2) (n_t / (n_t + z^2))^2
     For the accuracy of a uniform sample that is the variance of `random_sample`.
     """
-    slope = metric.gradient(positive(found.table))[np.bincount(predicted, minlength=len(found.table)) > 0]
+    slope = metric.gradient(positive(solution.table))[np.bincount(predicted, minlength=len(solution.table)) > 0]
     limit = 1e-9 * np.abs(slope).max(initial=0.0)
     sides = [slope[slope > limit], slope[slope < -limit]]
     surprise = float(np.mean([(side**2).mean() if len(side) else 0.0 for side in sides]))
     left = max(0.0, 1 - drawn / size) if size else 0.0
-    if found.trials == 0:
-        return found.variance + z**2 * (size / max(drawn, 1)) ** 2 * left * surprise
-    pseudo = z**2 * found.weight**2 * left * surprise
-    return max(0.0, found.variance + pseudo) * (found.trials / (found.trials + z**2)) ** 2
+    if solution.trials == 0:
+        return solution.variance + z**2 * (size / max(drawn, 1)) ** 2 * left * surprise
+    pseudo = z**2 * solution.weight**2 * left * surprise
+    return max(0.0, solution.variance + pseudo) * (solution.trials / (solution.trials + z**2)) ** 2
 
 
-def _worth(metric: Metric, found: Solution, size: int) -> float:
+def _worth(metric: Metric, solution: Solution, size: int) -> float:
     """n of a uniform sample with this variance, from V = R (1/n - 1/R) sum (D - mean)^2; nan where unknown."""
-    table = positive(found.table)
+    table = positive(solution.table)
     slope, total = metric.gradient(table), table.sum()
     spread = float((table * slope**2).sum() - (table * slope).sum() ** 2 / total) if total > 0 else 0.0
-    if spread <= 0 or found.variance <= 0 or not math.isfinite(found.variance):
+    if spread <= 0 or solution.variance <= 0 or not math.isfinite(solution.variance):
         return math.nan
-    return 1 / (found.variance / (size * spread) + 1 / size)
+    return 1 / (solution.variance / (size * spread) + 1 / size)

@@ -86,7 +86,7 @@ class WeightDraws:
         return len(self.networks)
 
     def __call__(self, x: Floats) -> Floats:
-        return np.stack([probabilities(one, x) for one in self.networks])
+        return np.stack([probabilities(network, x) for network in self.networks])
 
 
 def batch_share(i: Any, batches: Any) -> Any:
@@ -118,16 +118,16 @@ def _program() -> tuple[Any, Any]:
         ends = np.cumsum([part.size for part in mean]).tolist()
         noise = jnp.split(jax.random.normal(key, (ends[-1],)), ends[:-1])
         w = [m + s * e.reshape(m.shape) for m, s, e in zip(mean, spread, noise, strict=True)]
-        penalty = sum(log_ratio(jnp, *each, *prior).sum() for each in zip(w, mean, spread, strict=True))
+        penalty = sum(log_ratio(jnp, *part, *prior).sum() for part in zip(w, mean, spread, strict=True))
         return Weights(*w), penalty
 
-    def loss(parameters: Any, x: Any, y: Any, each: Any, key: Any, factor: Any, prior: Any) -> Any:
+    def loss(parameters: Any, x: Any, y: Any, weights: Any, key: Any, factor: Any, prior: Any) -> Any:
         mean, rho = parameters
         w, penalty = drawn(mean, rho, key, prior)
         h = jax.nn.relu(x @ w.w1 + w.b1)
         h = jax.nn.relu(h @ w.w2 + w.b2)
-        entropy = (each * optax.softmax_cross_entropy_with_integer_labels(h @ w.w3 + w.b3, y)).sum()
-        return (factor * penalty + entropy) / each.sum(), entropy / each.sum()
+        entropy = (weights * optax.softmax_cross_entropy_with_integer_labels(h @ w.w3 + w.b3, y)).sum()
+        return (factor * penalty + entropy) / weights.sum(), entropy / weights.sum()
 
     def run(carry: Any, segment: Any, clock: Any, rates: Any) -> Any:
         (seed, batches, total), (learning_rate, *prior) = clock, rates

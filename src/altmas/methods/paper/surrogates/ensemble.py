@@ -21,7 +21,7 @@ class Ensemble:
         self, x: Rows, y: Array, n_classes: int, rng: np.random.Generator, weights: Array | None = None
     ) -> "Members":
         return Members(
-            tuple(train(x, y, n_classes, self.training, 0.0, own, weights) for own in rng.spawn(self.members))
+            tuple(train(x, y, n_classes, self.training, 0.0, child, weights) for child in rng.spawn(self.members))
         )
 
 
@@ -46,4 +46,4 @@ class Members:
         return Members(self.networks[:count])
 
     def __call__(self, x: Floats) -> Floats:
-        return np.stack([probabilities(one.weights, x) for one in self.networks])
+        return np.stack([probabilities(network.weights, x) for network in self.networks])

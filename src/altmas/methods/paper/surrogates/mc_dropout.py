@@ -47,15 +47,15 @@ class DropoutNetwork:
         keep = rng.random((count, 2, len(self.trained.weights.b1))) < 1 - self.dropout
         return DropoutDraws(self.trained, tuple(self._network(*masks) for masks in keep))
 
-    def _network(self, first: Array, second: Array) -> "Kept":
+    def _network(self, first: Array, second: Array) -> "SubNetwork":
         """The part of the network that one pair of masks leaves: dropped units are not multiplied at all."""
         w, scale = self.trained.weights, np.float32(1 / (1 - self.dropout))
         units = np.flatnonzero(first)
         w2 = np.ascontiguousarray(w.w2[np.ix_(first, second)].T) * scale
-        return Kept(units, w2, w.b2[second], np.ascontiguousarray(w.w3[second].T) * scale)
+        return SubNetwork(units, w2, w.b2[second], np.ascontiguousarray(w.w3[second].T) * scale)
 
 
-class Kept(NamedTuple):
+class SubNetwork(NamedTuple):
     """One draw: units (K,) kept in the first hidden layer, w2 (K', K), b2 (K',), w3 (C, K')."""
 
     units: Array
@@ -69,7 +69,7 @@ class DropoutDraws:
     """Networks that differ in their dropout masks; the product with the first layer is shared by all of them."""
 
     trained: Trained
-    networks: tuple[Kept, ...]
+    networks: tuple[SubNetwork, ...]
 
     @property
     def count(self) -> int:
@@ -79,6 +79,6 @@ class DropoutDraws:
         weights = self.trained.weights
         hidden = first_layer(weights, x)
         out = np.empty((self.count, len(weights.b3), len(x)), np.float32)
-        for one, kept in zip(out, self.networks, strict=True):
-            later_layers(hidden[kept.units], kept.w2, kept.b2, kept.w3, weights.b3, one)
+        for probs, network in zip(out, self.networks, strict=True):
+            later_layers(hidden[network.units], network.w2, network.b2, network.w3, weights.b3, probs)
         return out.transpose(0, 2, 1)

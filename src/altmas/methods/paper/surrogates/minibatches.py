@@ -21,7 +21,7 @@ class Training:
     learning_rate  at the first step; it falls to 0 in a straight line
     max_steps      an upper limit on epochs * ceil(n / batch)
     enough         training ends before that once the loss, averaged over the last twenty steps or so, is below this:
-                   what is left to learn then is by heart
+                   from there on the network would only memorise its examples
     """
 
     learning_rate: float = 3e-3
@@ -63,7 +63,7 @@ def segments(
     """
     n, wide = x.shape
     columns = columns or wide
-    each = np.ones(n, np.float32) if weights is None else np.asarray(weights, np.float32)
+    example_weights = np.ones(n, np.float32) if weights is None else np.asarray(weights, np.float32)
     steps, batch = training.steps(n), training.batch
     order = visits(n, steps * batch, rng).reshape(steps, batch)
     together = max(1, min(256, SEGMENT // (batch * columns)))
@@ -72,8 +72,8 @@ def segments(
         rows = order[first : first + together]
         data = np.zeros((together, batch, columns), np.float32)
         data[: len(rows), :, :wide] = np.asarray(x[rows.ravel()], np.float32).reshape(*rows.shape, wide)
-        wanted, weight = (_full(part, together) for part in (targets[rows], each[rows]))
-        return Segment(data, wanted, weight, np.int32(first), np.int32(len(rows)))
+        batch_targets, batch_weights = (_full(part, together) for part in (targets[rows], example_weights[rows]))
+        return Segment(data, batch_targets, batch_weights, np.int32(first), np.int32(len(rows)))
 
     return map(segment, range(0, steps, together))
 

@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 
 HIDDEN = 256
 FIRST, SECOND = 0.9, 0.999
-"""How slowly Adam forgets the mean and the square of the gradient."""
+"""Adam's decay rates of the mean of the gradient and of the mean of its square."""
 NEVER = -1e9
 """The logit of a class that only fills up the size class."""
 
@@ -110,11 +110,11 @@ def padded_classes(n_classes: int) -> int:
 
 def _padded(weights: Weights, columns: int) -> Weights:
     """The same network with columns that are always 0 and classes that never happen: neither learns anything."""
-    more, others = columns - len(weights.w1), padded_classes(len(weights.b3)) - len(weights.b3)
+    more_columns, more_classes = columns - len(weights.w1), padded_classes(len(weights.b3)) - len(weights.b3)
     return weights._replace(
-        w1=np.pad(weights.w1, ((0, more), (0, 0))),
-        w3=np.pad(weights.w3, ((0, 0), (0, others))),
-        b3=np.pad(weights.b3, (0, others), constant_values=NEVER),
+        w1=np.pad(weights.w1, ((0, more_columns), (0, 0))),
+        w3=np.pad(weights.w3, ((0, 0), (0, more_classes))),
+        b3=np.pad(weights.b3, (0, more_classes), constant_values=NEVER),
     )
 
 
@@ -142,16 +142,16 @@ def _program() -> Any:
     jax = load_jax()
     jnp = jax.numpy
 
-    def loss(weights: Weights, x: Any, y: Any, each: Any, masks: Any) -> Any:
+    def loss(weights: Weights, x: Any, y: Any, example_weights: Any, masks: Any) -> Any:
         h = jax.nn.relu(x @ weights.w1 + weights.b1) * masks[0]
         h = jax.nn.relu(h @ weights.w2 + weights.b2) * masks[1]
         logits = h @ weights.w3 + weights.b3
         entropy = jax.nn.logsumexp(logits, axis=1) - jnp.take_along_axis(logits, y[:, None], 1)[:, 0]
-        return (each * entropy).sum() / each.sum()
+        return (example_weights * entropy).sum() / example_weights.sum()
 
     def run(carry: Any, segment: Any, bits: Any, rates: Any) -> Any:
         learning_rate, weight_decay, dropout, enough, total = rates
-        kept = jnp.round((1 - dropout) * 65_536).astype(jnp.uint32)
+        limit = jnp.round((1 - dropout) * 65_536).astype(jnp.uint32)
 
         def goes_on(carry: Any) -> Any:
             *_, recent, done = carry
@@ -160,7 +160,7 @@ def _program() -> Any:
         def step(carry: Any) -> Any:
             weights, first, second, recent, done = carry
             i, t = done - segment.first, (done + 1).astype(jnp.float32)
-            masks = jnp.where(bits[i] < kept, 1 / (1 - dropout), 0.0)
+            masks = jnp.where(bits[i] < limit, 1 / (1 - dropout), 0.0)
             batch = segment.x[i], segment.targets[i], segment.weights[i]
             value, gradient = jax.value_and_grad(loss)(weights, *batch, masks)
             rate = learning_rate * (1 - done / total) / (1 - FIRST**t)
@@ -171,8 +171,8 @@ def _program() -> Any:
                 m, v = FIRST * m + (1 - FIRST) * g, SECOND * v + (1 - SECOND) * g * g
                 return w - rate * m / (jnp.sqrt(v * scale) + 1e-8), m, v
 
-            parts = (moved(*one) for one in zip(weights, gradient, first, second, strict=True))
-            weights, first, second = (Weights(*each) for each in zip(*parts, strict=True))
+            parts = (moved(*layer) for layer in zip(weights, gradient, first, second, strict=True))
+            weights, first, second = (Weights(*layers) for layers in zip(*parts, strict=True))
             recent += (value - recent) * jnp.where(done == 0, 1.0, 0.05)
             return weights, first, second, recent, done + 1
 

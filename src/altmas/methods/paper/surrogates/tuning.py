@@ -56,8 +56,8 @@ def tuned(
     objective: Objective | None = None,
 ) -> Tuned:
     """The best of twenty trials for a dropout network on these labels; what is not tuned stays as in `training`."""
-    found = trials(x, y, n_classes, training, draws, rng, RANDOM_TRIALS, GUIDED_TRIALS, objective=objective)
-    return min(found, key=lambda one: one.loss)
+    tried = trials(x, y, n_classes, training, draws, rng, RANDOM_TRIALS, GUIDED_TRIALS, objective=objective)
+    return min(tried, key=lambda trial: trial.loss)
 
 
 def trials(

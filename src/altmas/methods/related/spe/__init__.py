@@ -105,53 +105,55 @@ class Spe(Method):
         if len(history.labels) == 0:
             return nothing_known(self.name, task)
         if len(history.labels) == len(task.pool):
-            found = estimates_of(self.name, task, history, None)
-            exact = tuple(_exact(one) for one in found)
+            estimates = estimates_of(self.name, task, history, None)
+            exact = tuple(_exact(estimate) for estimate in estimates)
             return Estimates(exact, self.name)
         answers: dict[int, Answers] = {}
         values = [self._of_metric(task, history, metric, answers) for metric in task.metrics]
-        fits = {"right" if key == RIGHT else str(task.pool.classes[key]): one.info for key, one in answers.items()}
+        fits = {
+            "right" if key == RIGHT else str(task.pool.classes[key]): answer.info for key, answer in answers.items()
+        }
         return Estimates(tuple(values), self.name, {"mixtures": fits})
 
     def _of_metric(self, task: Task, history: History, metric: Metric, answers: dict[int, "Answers"]) -> Estimate:
-        asked = questions(metric, len(task.pool.classes))
-        for key in asked:
+        keys = questions(metric, len(task.pool.classes))
+        for key in keys:
             if key not in answers:
                 answers[key] = answers_to(self, task, history, key)
         known = known_table(task, history, metric)
         members = metric.members(task.pool)
         unknown = history.known < 0 if members is None else members & (history.known < 0)
-        rng = stream(task.seed, FIT, len(history.labels), asked[0] + 1, len(asked))
-        tables = known + filled(task.pool, unknown, [answers[key] for key in asked], rng)
-        used = [answers[key] for key in asked]
-        found = credible(metric, tables, task.confidence, len(history.labels), self._note(used))
-        fewest = min(min(one.info["labels"].values()) for one in used)
-        return found if fewest >= FEW else without_interval(found, fewest)
+        rng = stream(task.seed, FIT, len(history.labels), keys[0] + 1, len(keys))
+        tables = known + filled(task.pool, unknown, [answers[key] for key in keys], rng)
+        used = [answers[key] for key in keys]
+        estimate = credible(metric, tables, task.confidence, len(history.labels), self._note(used))
+        fewest = min(min(answer.info["labels"].values()) for answer in used)
+        return estimate if fewest >= FEW else without_interval(estimate, fewest)
 
     def _note(self, answers: list["Answers"]) -> str:
         """What an interval rests on, and what speaks against it."""
-        worst = max(one.info["r_hat"] for one in answers)
+        worst = max(answer.info["r_hat"] for answer in answers)
         note = CORRECTED if self.recalibrate else f"{MODEL}, which labels cannot check: seldom as sure as it says"
         return note if worst <= AGREE else f"{note}; chains disagree (R-hat {worst:.2f})"
 
 
-def without_interval(found: Estimate, fewest: int) -> Estimate:
+def without_interval(estimate: Estimate, fewest: int) -> Estimate:
     """The value alone: with so few labels of one kind the scores tell it, and no label could contradict them."""
-    if np.isnan(found.value):
-        return found
+    if np.isnan(estimate.value):
+        return estimate
     note = f"no interval: only {fewest} labels of one kind, so the scores alone tell it"
-    return replace(found, low=float("nan"), high=float("nan"), interval="none", note=note)
+    return replace(estimate, low=float("nan"), high=float("nan"), interval="none", note=note)
 
 
 @dataclass(frozen=True)
 class Answers:
     """What is believed about one question.
 
-    place  (N,) the group or bin of each point's score;  yes  (draws, B) P(yes | score in this bin) in each draw
+    bin_of  (N,) the group or bin of each point's score;  yes  (draws, B) P(yes | score in this bin) in each draw
     """
 
     key: int
-    place: NDArray[np.int64]
+    bin_of: NDArray[np.int64]
     yes: Array
     info: dict[str, Any]
 
@@ -175,25 +177,25 @@ def answers_to(options: Spe, task: Task, history: History, key: int) -> Answers:
 def _answers(options: Spe, task: Task, history: History, key: int) -> Answers:
     pool, rows = task.pool, history.labelled
     assert pool.scores is not None
-    asked = pool.predictions if key == RIGHT else np.full(len(pool), key)
-    values = logit(pool.scores[np.arange(len(pool)), asked])
-    yes, group, rng = history.codes == asked[rows], piles_of(values), stream(task.seed, FIT, len(rows), key + 1)
+    asked_class = pool.predictions if key == RIGHT else np.full(len(pool), key)
+    values = logit(pool.scores[np.arange(len(pool)), asked_class])
+    yes, group, rng = history.codes == asked_class[rows], piles_of(values), stream(task.seed, FIT, len(rows), key + 1)
     spread = np.flatnonzero(group < 0)
     info: dict[str, Any] = {"labels": {"yes": int(yes.sum()), "no": int((~yes).sum())}, "r_hat": 1.0}
     shares = share_of_piles(group[rows], yes, int(group.max()) + 1, options.draws, rng)
-    place, info["piled"] = group.copy(), round(1 - len(spread) / len(pool), 4)
+    bin_of, info["piled"] = group.copy(), round(1 - len(spread) / len(pool), 4)
     if len(spread):
         inner = BinnedScores.of(values[spread])
-        place[spread] = shares.shape[1] + inner.place
-        among, told = np.flatnonzero(np.isin(spread, rows)), dict(zip(rows.tolist(), yes.tolist(), strict=True))
-        right = np.array([told[row] for row in spread[among].tolist()], np.bool_)
+        bin_of[spread] = shares.shape[1] + inner.bin_of
+        among, is_yes = np.flatnonzero(np.isin(spread, rows)), dict(zip(rows.tolist(), yes.tolist(), strict=True))
+        right = np.array([is_yes[row] for row in spread[among].tolist()], np.bool_)
         unknown = inner.counts(history.known[spread] < 0)
         mixture = Mixture(inner, unknown, inner.counts(among[~right]), inner.counts(among[right]))
         fitted, more = _fitted(options, mixture, rng)
         if options.recalibrate:
-            fitted = recalibrated(fitted, inner.place[among], right, rng)
+            fitted = recalibrated(fitted, inner.bin_of[among], right, rng)
         shares, info = np.hstack([shares, fitted]), info | more
-    return Answers(key, place, shares, info)
+    return Answers(key, bin_of, shares, info)
 
 
 def share_of_piles(group: Array, yes: Array, count: int, draws: int, rng: np.random.Generator) -> Array:
@@ -204,23 +206,23 @@ def share_of_piles(group: Array, yes: Array, count: int, draws: int, rng: np.ran
     return np.asarray(rng.beta(hits + 0.5, seen - hits + 0.5, (draws, count)))
 
 
-def recalibrated(yes: Array, place: Array, right: Array, rng: np.random.Generator) -> Array:
+def recalibrated(yes: Array, bins: Array, right: Array, rng: np.random.Generator) -> Array:
     """(draws, B) P(yes | bin) with log odds a + b L in place of L, a and b drawn from their posterior by the labels.
 
-    place, right  (n,) bin of each label, and whether it is a "yes". L is the mean log odds over the draws in the fit of
+    bins, right  (n,) bin of each label, and whether it is a "yes". L is the mean log odds over the draws in the fit of
     a ~ N(0, 1), b ~ N(1, 1/4), a normal approximation at their most probable values.
     """
     from scipy.special import expit
     from scipy.special import logit as log_odds
 
-    own = np.clip(log_odds(np.clip(yes, 1e-12, 1 - 1e-12)), -FARTHEST, FARTHEST)
-    columns = np.stack([np.ones(len(place)), own.mean(0)[place]], axis=1)
+    odds = np.clip(log_odds(np.clip(yes, 1e-12, 1 - 1e-12)), -FARTHEST, FARTHEST)
+    columns = np.stack([np.ones(len(bins)), odds.mean(0)[bins]], axis=1)
     penalty = np.array([1.0, SLOPE])
-    best = logistic_fit(columns, right.astype(np.float64), np.ones(len(place)), penalty, np.array([0.0, 1.0]))
+    best = logistic_fit(columns, right.astype(np.float64), np.ones(len(bins)), penalty, np.array([0.0, 1.0]))
     p = expit(columns @ best)
     precision = (columns * (p * (1 - p))[:, None]).T @ columns + np.diag(penalty)
     shift, slope = rng.multivariate_normal(best, np.linalg.inv(precision), len(yes)).T
-    return np.asarray(expit(shift[:, None] + np.maximum(slope, 0.0)[:, None] * own))
+    return np.asarray(expit(shift[:, None] + np.maximum(slope, 0.0)[:, None] * odds))
 
 
 def _fitted(options: Spe, mixture: Mixture, rng: np.random.Generator) -> tuple[Array, dict[str, Any]]:
@@ -233,8 +235,8 @@ def _fitted(options: Spe, mixture: Mixture, rng: np.random.Generator) -> tuple[A
     chains = sample(best, rng, options.chains, options.steps)
     if chains.r_hat.max() > AGREE:  # once more, longer
         chains = sample(best, rng, options.chains, 4 * options.steps)
-    every = chains.kept.reshape(-1, chains.kept.shape[-1])
-    theta = every[np.linspace(0, len(every) - 1, options.draws).astype(np.int64)]
+    draws = chains.kept.reshape(-1, chains.kept.shape[-1])
+    theta = draws[np.linspace(0, len(draws) - 1, options.draws).astype(np.int64)]
     return best.mixture.responsibility(theta), {
         "families": list(best.mixture.families),
         "unlabelled_weight": weight,
@@ -257,23 +259,23 @@ def filled(pool: Pool, unknown: Array, answers: list[Answers], rng: np.random.Ge
     """
     n_classes = len(pool.classes)
     predicted = np.bincount(pool.predictions[unknown], minlength=n_classes).astype(np.float64)
-    drawn = [yes_counts(pool, unknown, one, rng) for one in answers]  # each (draws, C)
+    drawn = [yes_counts(pool, unknown, answer, rng) for answer in answers]  # each (draws, C)
     tables = np.zeros((len(drawn[0]), n_classes, n_classes))
     if len(answers) > 1:
         tables = np.stack(drawn, axis=2) + 1e-9
         return np.asarray(tables * (predicted / tables.sum(2))[:, :, None])
     a, yes = np.arange(n_classes), drawn[0]
     true = a if answers[0].key == RIGHT else np.full(n_classes, answers[0].key)
-    other = np.where(a == true, (a + 1) % n_classes, a)
+    other_class = np.where(a == true, (a + 1) % n_classes, a)
     tables[:, a, true] = yes
-    tables[:, a, other] += predicted - yes
+    tables[:, a, other_class] += predicted - yes
     return tables
 
 
 def yes_counts(pool: Pool, unknown: Array, answers: Answers, rng: np.random.Generator) -> Array:
     """(draws, C) how many unlabelled points predicted a are answered "yes" in each draw of labels."""
     n_classes, bins = len(pool.classes), answers.yes.shape[1]
-    cells = np.bincount(pool.predictions[unknown] * bins + answers.place[unknown], minlength=n_classes * bins)
+    cells = np.bincount(pool.predictions[unknown] * bins + answers.bin_of[unknown], minlength=n_classes * bins)
     full = np.flatnonzero(cells)
     yes = np.zeros((len(answers.yes), n_classes))
     drawn = rng.binomial(cells[full], np.clip(answers.yes[:, full % bins], 0.0, 1.0))
@@ -298,10 +300,11 @@ def credible(metric: Metric, tables: Array, confidence: float, labels: int, note
     )
 
 
-def _exact(one: Estimate) -> Estimate:
+def _exact(truth: Estimate) -> Estimate:
     """The truth as an estimate with an interval of no width; undefined stays undefined."""
-    if np.isnan(one.value):
-        return one
+    value = truth.value
+    if np.isnan(value):
+        return truth
     return Estimate(
-        one.metric, one.value, one.value, one.value, one.confidence, one.labels, interval="credible", note=one.note
+        truth.metric, value, value, value, truth.confidence, truth.labels, interval="credible", note=truth.note
     )

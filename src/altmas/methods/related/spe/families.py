@@ -41,15 +41,15 @@ def normal_distribution(s: Array, location: Array, log_scale: Array, support: Su
 
 
 def truncated_log_density(s: Array, location: Array, log_scale: Array, support: Support) -> Array:
-    return normal_log_density(s, location, log_scale, support) - np.log(_kept(location, log_scale, support))
+    return normal_log_density(s, location, log_scale, support) - np.log(_share_inside(location, log_scale, support))
 
 
 def truncated_distribution(s: Array, location: Array, log_scale: Array, support: Support) -> Array:
     below = _between(support[0], s, location, log_scale)
-    return np.asarray(np.clip(below / _kept(location, log_scale, support), 0.0, 1.0))
+    return np.asarray(np.clip(below / _share_inside(location, log_scale, support), 0.0, 1.0))
 
 
-def _kept(location: Array, log_scale: Array, support: Support) -> Array:
+def _share_inside(location: Array, log_scale: Array, support: Support) -> Array:
     """The share of the normal distribution inside the support."""
     return np.maximum(_between(support[0], support[1], location, log_scale), 1e-300)
 
@@ -111,12 +111,12 @@ def mirrored(family: Family) -> Family:
     """The family seen from the other end of the support."""
 
     def log_density(s: Array, location: Array, log_scale: Array, support: Support) -> Array:
-        both = support[0] + support[1]
-        return family.log_density(both - s, both - location, log_scale, support)
+        both_ends = support[0] + support[1]
+        return family.log_density(both_ends - s, both_ends - location, log_scale, support)
 
     def distribution(s: Array, location: Array, log_scale: Array, support: Support) -> Array:
-        both = support[0] + support[1]
-        return np.asarray(1 - family.distribution(both - s, both - location, log_scale, support))
+        both_ends = support[0] + support[1]
+        return np.asarray(1 - family.distribution(both_ends - s, both_ends - location, log_scale, support))
 
     return Family(log_density, distribution)
 
@@ -138,9 +138,9 @@ FAMILIES: dict[str, Family] = {
 def start_of(name: str, mean: float, sd: float, support: Support) -> tuple[float, float]:
     """(location, log scale) of the member with about this mean and standard deviation."""
     if name.startswith("mirrored-"):
-        both = support[0] + support[1]
-        location, log_scale = start_of(name.removeprefix("mirrored-"), both - mean, sd, support)
-        return both - location, log_scale
+        both_ends = support[0] + support[1]
+        location, log_scale = start_of(name.removeprefix("mirrored-"), both_ends - mean, sd, support)
+        return both_ends - location, log_scale
     location, scale = mean, sd
     if name == "weibull":  # an extreme-value distribution for large shapes: sd = 1.283 scale, mean = 63 % point - 0.577
         scale = sd / 1.283

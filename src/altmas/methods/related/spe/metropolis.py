@@ -10,7 +10,7 @@ from altmas.types import Array
 LogDensity = Callable[[Array], Array]
 """(..., d) -> (...); -inf where it cannot be."""
 
-WANTED = 0.3
+TARGET_ACCEPTED = 0.3
 """Share of accepted steps that the step length is tuned to while the chains warm up."""
 
 
@@ -39,7 +39,7 @@ def metropolis(
         at, now = np.where(taken[:, None], proposal, at), np.where(taken, new, now)
         if step < warm:
             seen[:, step] = at
-            log_length += (taken.mean() - WANTED) / (1 + step / 20) ** 0.6
+            log_length += (taken.mean() - TARGET_ACCEPTED) / (1 + step / 20) ** 0.6
             if step + 1 == warm // 2 or step + 1 == 3 * warm // 4:
                 shape, log_length = _relearned(seen[:, warm // 8 : step + 1], shape), np.log(2.38 / np.sqrt(d))
         else:
@@ -55,8 +55,8 @@ def _starts(log_density: LogDensity, start: Array, shape: Array, rng: np.random.
     for width in (2.0, 1.0, 0.5, 0.1, 0.0):
         proposal = start + width * offsets
         possible = np.isfinite(log_density(proposal))
-        here = possible & (at == start).all(1)
-        at[here] = proposal[here]
+        unset = possible & (at == start).all(1)
+        at[unset] = proposal[unset]
     return at, log_density(at)
 
 
@@ -69,10 +69,10 @@ def _relearned(seen: Array, shape: Array) -> Array:
         return shape
 
 
-def r_hat(kept: Array) -> Array:
+def r_hat(draws: Array) -> Array:
     """(d,) split R-hat of chains (m, n, d): about 1 where halves of all chains agree."""
-    half = kept.shape[1] // 2
-    parts = np.concatenate([kept[:, :half], kept[:, half : 2 * half]])
+    half = draws.shape[1] // 2
+    parts = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
     within, between = parts.var(axis=1, ddof=1).mean(0), parts.mean(axis=1).var(axis=0, ddof=1)
     still = within <= 0
     return np.where(still, np.inf, np.sqrt((half - 1) / half + between / np.where(still, 1.0, within)))

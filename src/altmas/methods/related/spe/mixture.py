@@ -41,9 +41,9 @@ def piles_of(scores: Array) -> NDArray[np.int64]:
     Saturated scores pile up at both ends, and scores that people or language models give at round numbers; a density
     fitted to them says nothing. With fewer than FEWEST other points these form the last group.
     """
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    _, value_index, counts = np.unique(scores, return_inverse=True, return_counts=True)
     large = counts >= max(PILED * len(scores), 2)
-    group = np.where(large, np.cumsum(large) - 1, -1)[place.reshape(len(scores))]
+    group = np.where(large, np.cumsum(large) - 1, -1)[value_index.reshape(len(scores))]
     if 0 < (group < 0).sum() < FEWEST:
         group = np.where(group < 0, large.sum(), group)
     return np.asarray(group, np.int64)
@@ -60,25 +60,25 @@ class BinnedScores:
     """Scores in narrow bins of equal width.
 
     values  (B,) mean score in each bin that is not empty
-    place   (N,) the bin of each point
+    bin_of  (N,) the bin of each point
     """
 
     values: Array
-    place: NDArray[np.int64]
+    bin_of: NDArray[np.int64]
 
     @classmethod
     def of(cls, scores: Array, bins: int = BINS) -> "BinnedScores":
-        distinct, place = np.unique(scores, return_inverse=True)
+        distinct, bin_of = np.unique(scores, return_inverse=True)
         if len(distinct) > bins:
             low, high = distinct[0], distinct[-1]
             at = np.minimum(((scores - low) / (high - low) * bins).astype(np.int64), bins - 1)
-            _, place = np.unique(at, return_inverse=True)
-            distinct = np.bincount(place, scores) / np.bincount(place)
-        return cls(distinct, place.astype(np.int64))
+            _, bin_of = np.unique(at, return_inverse=True)
+            distinct = np.bincount(bin_of, scores) / np.bincount(bin_of)
+        return cls(distinct, bin_of.astype(np.int64))
 
     def counts(self, rows: Array) -> Array:
         """(B,) how many of these points lie in each bin."""
-        return np.bincount(self.place[rows], minlength=len(self.values)).astype(np.float64)
+        return np.bincount(self.bin_of[rows], minlength=len(self.values)).astype(np.float64)
 
     @cached_property
     def support(self) -> Support:
@@ -104,7 +104,7 @@ class Mixture:
     @cached_property
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation of all scores, for the priors."""
-        weights = np.bincount(self.scores.place)
+        weights = np.bincount(self.scores.bin_of)
         mean = float(np.average(self.scores.values, weights=weights))
         return mean, max(float(np.sqrt(np.average((self.scores.values - mean) ** 2, weights=weights))), 1e-3)
 
@@ -147,8 +147,8 @@ class Mixture:
     def label_log_likelihood(self, theta: Array) -> float:
         """How well the scores of the labelled points explain their labels: sum ln rho or ln(1 - rho)."""
         no, yes = (np.maximum(part, -1e30) for part in self.log_joint(theta))
-        both = np.logaddexp(no, yes)
-        return float((self.negative * (no - both) + self.positive * (yes - both)).sum())
+        total = np.logaddexp(no, yes)
+        return float((self.negative * (no - total) + self.positive * (yes - total)).sum())
 
     def distribution(self, y: int, tau: Array, theta: Array) -> Array:
         """F_y(tau)."""
@@ -157,7 +157,7 @@ class Mixture:
 
     def ks_distance(self, theta: Array) -> float:
         """Largest gap between the fitted mixture and the scores themselves, at the edges of the bins."""
-        weights = np.bincount(self.scores.place)
+        weights = np.bincount(self.scores.bin_of)
         seen = np.cumsum(weights)[:-1] / weights.sum()
         if len(seen) == 0:
             return 0.0
@@ -237,9 +237,9 @@ def fit(mixture: Mixture, families: Sequence[str]) -> Fit:
     best, before = tried_once((families[0], families[0])), None
     while best is not before:
         before, (no, yes) = best, best.mixture.families
-        best = min((tried_once((one, yes)) for one in families), key=lambda found: found.bic)
+        best = min((tried_once((family, yes)) for family in families), key=lambda attempt: attempt.bic)
         no = best.mixture.families[0]
-        best = min((tried_once((no, one)) for one in families), key=lambda found: found.bic)
+        best = min((tried_once((no, family)) for family in families), key=lambda attempt: attempt.bic)
     return best
 
 
@@ -252,7 +252,7 @@ def fit_as_far_as_labels_bear_it(mixture: Mixture, families: Sequence[str]) -> t
     `BORNE` nats worse than the fit that explains them best. Where the families are right that power is 1.
     """
     fits = [fit(replace(mixture, unlabelled=weight * mixture.unlabelled), families) for weight in WEIGHTS]
-    explained = [one.mixture.label_log_likelihood(one.theta) for one in fits]
+    explained = [fitted.mixture.label_log_likelihood(fitted.theta) for fitted in fits]
     chosen = next(i for i, value in enumerate(explained) if value >= max(explained) - BORNE)
     return fits[chosen], WEIGHTS[chosen]
 
@@ -261,24 +261,24 @@ def _most_probable(mixture: Mixture, pair: tuple[str, str], start: tuple[float, 
     from scipy.optimize import minimize
 
     pr, means, sds = start
-    own = replace(mixture, families=pair)
-    places = [start_of(name, float(means[y]), float(sds[y]), mixture.scores.support) for y, name in enumerate(pair)]
-    if places[1][0] <= places[0][0]:
-        places[1] = places[0][0] + 0.1 * float(sds.mean()), places[1][1]
-    theta = np.array([np.log(pr / (1 - pr)), *places[0], *places[1]])
+    candidate = replace(mixture, families=pair)
+    starts = [start_of(name, float(means[y]), float(sds[y]), mixture.scores.support) for y, name in enumerate(pair)]
+    if starts[1][0] <= starts[0][0]:
+        starts[1] = starts[0][0] + 0.1 * float(sds.mean()), starts[1][1]
+    theta = np.array([np.log(pr / (1 - pr)), *starts[0], *starts[1]])
     moves = 1e-5 * np.eye(5)
 
     def objective(at: Array) -> tuple[float, Array]:
-        values = own.log_posterior(np.concatenate([at[None], at + moves, at - moves]))
+        values = candidate.log_posterior(np.concatenate([at[None], at + moves, at - moves]))
         values = np.where(np.isfinite(values), values, -1e12)
         return -float(values[0]), -(values[1:6] - values[6:]) / 2e-5
 
     best = minimize(objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": 60})
-    theta = best.x if np.isfinite(own.log_posterior(best.x)) else theta
-    return Fit(own, theta, float(-2 * own.log_likelihood(theta) + 5 * np.log(len(mixture.scores.place))))
+    theta = best.x if np.isfinite(candidate.log_posterior(best.x)) else theta
+    return Fit(candidate, theta, float(-2 * candidate.log_likelihood(theta) + 5 * np.log(len(mixture.scores.bin_of))))
 
 
-def sample(found: Fit, rng: np.random.Generator, chains: int = 4, steps: int = 2000) -> Chains:
+def sample(fitted: Fit, rng: np.random.Generator, chains: int = 4, steps: int = 2000) -> Chains:
     """Draws of theta from the posterior of a fitted mixture."""
-    density = found.mixture.log_posterior
-    return metropolis(density, found.theta, curvature(density, found.theta), rng, chains, steps)
+    density = fitted.mixture.log_posterior
+    return metropolis(density, fitted.theta, curvature(density, fitted.theta), rng, chains, steps)

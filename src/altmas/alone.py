@@ -44,25 +44,25 @@ class Alone:
         return self.value - self.estimate
 
     def __str__(self) -> str:
-        said = f"{self.metric} by {self.model} alone: {self.value:.4f}"
+        alone = f"{self.metric} by {self.model} alone: {self.value:.4f}"
         if math.isnan(self.estimate):
-            return f"{said}, no estimate yet"
+            return f"{alone}, no estimate yet"
         beside = f"estimate {self.estimate:.4f} [{self.low:.4f}, {self.high:.4f}], off by {self.off_by:+.4f}"
         where = {True: ", outside the interval", False: ", inside the interval", None: ""}[self.outside]
-        return f"{said}, {beside}{where}"
+        return f"{alone}, {beside}{where}"
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values."""
-        told: dict[str, Any] = plain(asdict(self) | {"off_by": self.off_by})
-        return told
+        row: dict[str, Any] = plain(asdict(self) | {"off_by": self.off_by})
+        return row
 
 
 def models_alone(session: "Session", estimates: Estimates | None = None) -> tuple[Alone, ...]:
     """For each metric of the truth and each model: the metric if its answers were the truth, beside the estimate."""
-    found = session.estimate() if estimates is None else estimates
+    estimates = session.estimate() if estimates is None else estimates
     history, pool = session.history, session.pool
     early = history.drawn_labels < LEAST_DRAWN and len(history.labels) < len(pool)
-    return alone_of(pool, session.task.metrics, found, early=early)
+    return alone_of(pool, session.task.metrics, estimates, early=early)
 
 
 def judge_quality(session: "Session") -> Estimates | None:
@@ -95,7 +95,9 @@ def value_if_true(pool: Pool, metric: Metric, model: Model) -> float:
     return combined(metric, of_part)
 
 
-def _beside(value: float, model: Model, one: Estimate, early: bool) -> Alone:
-    known = not early and all(map(math.isfinite, (value, one.low, one.high)))
-    outside = not one.low - ROUNDING <= value <= one.high + ROUNDING if known else None
-    return Alone(one.metric, model.name, value, one.value, one.low, one.high, one.confidence, outside)
+def _beside(value: float, model: Model, estimate: Estimate, early: bool) -> Alone:
+    decidable = not early and all(map(math.isfinite, (value, estimate.low, estimate.high)))
+    outside = not estimate.low - ROUNDING <= value <= estimate.high + ROUNDING if decidable else None
+    return Alone(
+        estimate.metric, model.name, value, estimate.value, estimate.low, estimate.high, estimate.confidence, outside
+    )

@@ -24,13 +24,13 @@ WRITTEN_OUT = 1_000_000
 
 def split_around(full: Array, answers: Array) -> tuple[Array, Array]:
     """((n,) the chance of each answer, (n, C) the distribution over the other classes) of distributions (n, C)."""
-    place, uniform = (np.arange(len(answers)), answers), np.full(full.shape[1], 1.0 / max(full.shape[1] - 1, 1))
-    agree, others = full[place], full.copy()
-    others[place] = 0.0
-    total = others.sum(1, keepdims=True)
-    others = np.where(total > 0, others / np.maximum(total, 1e-300), uniform)
-    others[place] = 0.0
-    return agree, others
+    cells, uniform = (np.arange(len(answers)), answers), np.full(full.shape[1], 1.0 / max(full.shape[1] - 1, 1))
+    agree, rivals = full[cells], full.copy()
+    rivals[cells] = 0.0
+    total = rivals.sum(1, keepdims=True)
+    rivals = np.where(total > 0, rivals / np.maximum(total, 1e-300), uniform)
+    rivals[cells] = 0.0
+    return agree, rivals
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Belief:
 
     def _rivals_of(self, groups: Array) -> Array:
         """(n, C) the rivals of these groups, adding up to 1."""
-        found = np.asarray(self.rivals[groups], np.float64)
-        return found if self._sums is None else found / self._sums[groups][:, None]
+        rivals = np.asarray(self.rivals[groups], np.float64)
+        return rivals if self._sums is None else rivals / self._sums[groups][:, None]
 
     def _parts(self, count: int) -> Iterator[Array]:
         step = max(1, CHUNK // max(self.n_classes, 1))
@@ -88,66 +88,66 @@ class Belief:
 
     def rivals_to(self, code: int) -> Array:
         """(G,) the share of one class among the rivals of each group."""
-        found = np.asarray(self.rivals[:, code], np.float64)
-        return found if self._sums is None else found / self._sums
+        shares = np.asarray(self.rivals[:, code], np.float64)
+        return shares if self._sums is None else shares / self._sums
 
     def mean_over_rivals(self, values: Array) -> Array:
         """(G,) mean over the rivals of each group of values[a, c] (C, C), a the answer that its points share."""
-        found = np.empty(len(self.rivals))
+        means = np.empty(len(self.rivals))
         for groups in self._parts(len(self.rivals)):
             weights = self._rivals_of(groups)
-            found[groups] = (weights * values[self.predicted_of_group[groups]]).sum(1)
-        return found
+            means[groups] = (weights * values[self.predicted_of_group[groups]]).sum(1)
+        return means
 
     def mean_over_rivals_by(self, values: Array, rows: Array) -> Array:
         """(N,) mean over the rivals of each point of values[rows_i, c] (R, C)."""
         if len(self.rivals) < len(rows):
             return np.asarray((self._rivals_of(np.arange(len(self.rivals))) @ values.T)[self.group, rows])
-        found = np.empty(len(rows))
+        means = np.empty(len(rows))
         for points in self._parts(len(rows)):
-            found[points] = (self._rivals_of(self.group[points]) * values[rows[points]]).sum(1)
-        return found
+            means[points] = (self._rivals_of(self.group[points]) * values[rows[points]]).sum(1)
+        return means
 
     def table(self, inside: Array | None = None) -> Array:
         """(C, C) expected table of the points in the mask `inside` (all by default)."""
-        kept = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
-        wrong = np.bincount(self.group, (1 - self.agree) * kept, len(self.rivals))
+        mass = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
+        wrong = np.bincount(self.group, (1 - self.agree) * mass, len(self.rivals))
         used = np.flatnonzero(self.predicted_of_group >= 0)
         table = self._counted(used, self.predicted_of_group[used], wrong[used], self.n_classes)
-        table[np.diag_indices(self.n_classes)] += np.bincount(self.predictions, self.agree * kept, self.n_classes)
+        table[np.diag_indices(self.n_classes)] += np.bincount(self.predictions, self.agree * mass, self.n_classes)
         return table
 
     def _counted(self, groups: Array, rows: Array, weights: Array, n_rows: int) -> Array:
         """(R, C) sum over groups of weight times rivals, counted in the row that belongs to each."""
         table = np.zeros((n_rows, self.n_classes))
-        for places in self._parts(len(groups)):
-            places = places[np.argsort(rows[places], kind="stable")]
-            spread = weights[places][:, None] * self._rivals_of(groups[places])
-            starts = np.flatnonzero(np.append(True, np.diff(rows[places]) != 0))
-            table[rows[places][starts]] += np.add.reduceat(spread, starts, axis=0)
+        for part in self._parts(len(groups)):
+            part = part[np.argsort(rows[part], kind="stable")]
+            spread = weights[part][:, None] * self._rivals_of(groups[part])
+            starts = np.flatnonzero(np.append(True, np.diff(rows[part]) != 0))
+            table[rows[part][starts]] += np.add.reduceat(spread, starts, axis=0)
         return table
 
     def of_class(self, code: int | Array) -> Array:
         """(N,) f[i, code], with one code or one for each point."""
-        others = (1 - self.agree) * self.rivals[self.group, code]
+        chances = (1 - self.agree) * self.rivals[self.group, code]
         if self._sums is not None:
-            others /= self._sums[self.group]
-        return np.where(self.predictions == code, self.agree, others)
+            chances /= self._sums[self.group]
+        return np.where(self.predictions == code, self.agree, chances)
 
     def table_by(self, rows: Array, n_rows: int, inside: Array | None = None) -> Array:
         """(R, C) expected table of the points in the mask `inside`, counted by any row codes (N,)."""
         if n_rows == self.n_classes and np.array_equal(rows, self.predictions):
             return self.table(inside)
         n_groups = len(self.rivals)
-        kept = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
-        table = np.bincount(rows * self.n_classes + self.predictions, self.agree * kept, n_rows * self.n_classes)
-        wrong = (1 - self.agree) * kept
+        mass = np.ones(len(self.agree)) if inside is None else np.asarray(inside, np.float64)
+        table = np.bincount(rows * self.n_classes + self.predictions, self.agree * mass, n_rows * self.n_classes)
+        wrong = (1 - self.agree) * mass
         if n_groups < len(rows):  # points that share a row and a group count together
-            cells, place = np.unique(rows * n_groups + self.group, return_inverse=True)
-            others = self._counted(cells % n_groups, cells // n_groups, np.bincount(place, wrong, len(cells)), n_rows)
+            cells, cell = np.unique(rows * n_groups + self.group, return_inverse=True)
+            rivals = self._counted(cells % n_groups, cells // n_groups, np.bincount(cell, wrong, len(cells)), n_rows)
         else:
-            others = self._counted(self.group, rows, wrong, n_rows)
-        return np.asarray(table.reshape(n_rows, -1) + others)
+            rivals = self._counted(self.group, rows, wrong, n_rows)
+        return np.asarray(table.reshape(n_rows, -1) + rivals)
 
     @cached_property
     def predicted_of_group(self) -> Array:

@@ -87,7 +87,7 @@ class Comparison(Sequence[Difference]):
     def __getitem__(self, key: int | str | slice) -> Difference | Sequence[Difference]:
         """By position, or by the name of the metric."""
         if isinstance(key, str):
-            return {one.metric: one for one in self.values}[key]
+            return {difference.metric: difference for difference in self.values}[key]
         return self.values[key]
 
     def __len__(self) -> int:
@@ -110,13 +110,13 @@ class Comparison(Sequence[Difference]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
-        rows = [plain(asdict(one)) for one in self.values]
+        rows = [plain(asdict(difference)) for difference in self.values]
         whole = {"points": self.points, "disagreements": self.disagreements, "labels": self.labels}
         return {"method": self.method, "about": self.about, **whole, "differences": rows}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
-        return frame_of([asdict(one) for one in self.values])
+        return frame_of([asdict(difference) for difference in self.values])
 
     def _repr_html_(self) -> str:
         names = ("metric", "first", "second", "second - first", "interval", "verdict", "note")
@@ -159,17 +159,17 @@ def compare(
         raise PoolError("there is no model in this session to compare with; add both: session.add_model(name, ...)")
     second = second_predictions(task.pool, predictions, ids)
     first = replace(task, pool=task.pool.with_models(task.pool.models[0]))
-    wanted = metric_set(list(session.plan.metrics) if metrics is None else metrics, first.pool)
-    asked = _comparable(wanted, given=metrics is not None)
+    parsed = metric_set(list(session.plan.metrics) if metrics is None else metrics, first.pool)
+    comparable = _comparable(parsed, named=metrics is not None)
     if session.method.traits.any_metric and has_probabilities(history):
-        differences = estimated_differences(session.method, task, history, second, asked)
+        differences = estimated_differences(session.method, task, history, second, comparable)
     else:
-        differences = compare_predictions(first.pool, history, second, asked, task.confidence, session.method)
+        differences = compare_predictions(first.pool, history, second, comparable, task.confidence, session.method)
     if not has_probabilities(history):
-        other = replace(first, pool=with_predictions(first.pool, second), metrics=asked)
+        second_task = replace(first, pool=with_predictions(first.pool, second), metrics=comparable)
         pairs = zip(
-            session.method.estimate(replace(first, metrics=asked), history),
-            session.method.estimate(other, history),
+            session.method.estimate(replace(first, metrics=comparable), history),
+            session.method.estimate(second_task, history),
             strict=True,
         )
         differences = [
@@ -177,8 +177,8 @@ def compare(
             for difference, (mine, theirs) in zip(differences, pairs, strict=True)
         ]
     disagreements = int((second != task.pool.predictions).sum())
-    told = (len(task.pool), disagreements, len(history.labels), session.method.name, task.population)
-    return Comparison(tuple(differences), *told)
+    details = (len(task.pool), disagreements, len(history.labels), session.method.name, task.population)
+    return Comparison(tuple(differences), *details)
 
 
 def estimated_differences(
@@ -186,17 +186,19 @@ def estimated_differences(
 ) -> list[Difference]:
     """Delta of each metric as the method estimates any difference: from its belief about all points, if it has one."""
     pool = task.pool
-    first, taken = pool.models[0], {model.name for model in pool.models}
-    name = next(name for name in map("second{}".format, ["", *range(2, len(taken) + 3)]) if name not in taken)
+    first, names = pool.models[0], {model.name for model in pool.models}
+    name = next(name for name in map("second{}".format, ["", *range(2, len(names) + 3)]) if name not in names)
     pairs = [(_of_model(metric, name), _of_model(metric, first.name)) for metric in metrics]
-    asked = tuple(one for theirs, mine in pairs for one in (theirs, mine, difference_of(theirs, mine)))
-    both = replace(task, pool=pool.with_models(*pool.models, Model(name, second)), metrics=asked, targets=(), rank=())
+    estimated = tuple(metric for theirs, mine in pairs for metric in (theirs, mine, difference_of(theirs, mine)))
+    both = replace(
+        task, pool=pool.with_models(*pool.models, Model(name, second)), metrics=estimated, targets=(), rank=()
+    )
     estimates = method.estimate(both, history)
     if task.guarantee:
         estimates = with_guarantee(method, both, history, estimates)
     return [
-        _told(metric, estimates[3 * place : 3 * place + 3], history, first.predictions != second, pool)
-        for place, metric in enumerate(metrics)
+        _from_estimates(metric, estimates[3 * index : 3 * index + 3], history, first.predictions != second, pool)
+        for index, metric in enumerate(metrics)
     ]
 
 
@@ -204,7 +206,9 @@ def _of_model(metric: Metric, model: str) -> Metric:
     return replace(metric, name=f"{model}: {metric.name}", model=model)
 
 
-def _told(metric: Metric, estimates: Sequence[Estimate], history: History, differs: Array, pool: Pool) -> Difference:
+def _from_estimates(
+    metric: Metric, estimates: Sequence[Estimate], history: History, differs: Array, pool: Pool
+) -> Difference:
     theirs, mine, apart = estimates
     members = metric.members(pool)
     inside = np.ones(len(pool), np.bool_) if members is None else members
@@ -220,13 +224,13 @@ def _told(metric: Metric, estimates: Sequence[Estimate], history: History, diffe
     return Difference(metric.name, *values, verdict, len(labelled), int(differs[labelled].sum()), note)
 
 
-def _comparable(metrics: Sequence[Metric], *, given: bool) -> tuple[Metric, ...]:
+def _comparable(metrics: Sequence[Metric], *, named: bool) -> tuple[Metric, ...]:
     """The metrics of predictions; MetricError if others were asked for by name, or if there is none."""
     able = tuple(metric for metric in metrics if metric.of_one_table and metric.needs_answers)
-    other = [metric.name for metric in metrics if metric not in able]
-    if other and (given or not able):
+    unfit = [metric.name for metric in metrics if metric not in able]
+    if unfit and (named or not able):
         raise MetricError(
-            f"a second model is compared on metrics of its predictions, and {listing(other, 5)} is no such metric; put "
+            f"a second model is compared on metrics of its predictions, and {listing(unfit, 5)} is no such metric; put "
             "both models into one pool and ask for 'v2: metric - v1: metric', or pass metrics=['accuracy']"
         )
     return able
@@ -314,9 +318,9 @@ def _difference(
     labelled = history.labelled[inside[history.labelled]]
     pair = _Pair(pool.predictions, second, history.known, len(pool.classes), metric)
     tables = pair.tables(sample, inside)
-    first, other = (float(metric.of_table(table)) if table.sum() else math.nan for table in tables)
+    first_value, second_value = (float(metric.of_table(table)) if table.sum() else math.nan for table in tables)
     exact = len(labelled) == inside.sum()
-    value = other - first if exact or inside[sample.rows].any() else math.nan
+    value = second_value - first_value if exact or inside[sample.rows].any() else math.nan
     low = high = value
     note = "every point is labelled: exact" if exact else ""
     if not (exact or math.isnan(value)):
@@ -327,7 +331,7 @@ def _difference(
         low, high, note = math.nan, math.nan, _why_undefined(metric, int(inside[sample.rows].sum()))
     verdict = verdict_of(metric, low, high, exact=exact)
     differ = int(differs[labelled].sum())
-    numbers = (first, other, value, low, high)
+    numbers = (first_value, second_value, value, low, high)
     return Difference(metric.name, *numbers, confidence, verdict, len(labelled), differ, note)
 
 

@@ -37,9 +37,9 @@ WORTH_CACHING = 0.1
 def threads() -> int:
     """How many threads altmas uses: ALTMAS_THREADS or OMP_NUM_THREADS if set, else the cores it may use, at most 8."""
     for name in ("ALTMAS_THREADS", "OMP_NUM_THREADS"):
-        given = os.environ.get(name, "")
-        if given.isdigit() and int(given) > 0:
-            return int(given)
+        setting = os.environ.get(name, "")
+        if setting.isdigit() and int(setting) > 0:
+            return int(setting)
     import joblib  # knows about affinity and container quotas
 
     return min(MOST_THREADS, int(joblib.cpu_count()))
@@ -75,14 +75,14 @@ def in_processes(
 
     backend, count = joblib.parallel.get_active_backend()
     outer = type(backend).__name__ != "LokyBackend" or count is not None
-    given = {"n_jobs": n_jobs} if n_jobs is not None else {} if outer else {"n_jobs": DEFAULT_JOBS}
+    options = {"n_jobs": n_jobs} if n_jobs is not None else {} if outer else {"n_jobs": DEFAULT_JOBS}
     jobs = (joblib.delayed(work)(*call) for call in calls)
     if backend.supports_return_generator:
-        yield from joblib.Parallel(return_as="generator" if ordered else "generator_unordered", **given)(jobs)
+        yield from joblib.Parallel(return_as="generator" if ordered else "generator_unordered", **options)(jobs)
         return
     workers = joblib.effective_n_jobs(n_jobs if n_jobs is not None else -1)
     while part := list(islice(jobs, CALLS_PER_WORKER * workers)):
-        yield from joblib.Parallel(**given)(part)
+        yield from joblib.Parallel(**options)(part)
 
 
 @contextmanager
@@ -139,14 +139,14 @@ def _cap_threads_of_xla() -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if "NPROC" in os.environ or "PJRT_NPROC" in os.environ or "xla_cpu_multi_thread_eigen" in flags:
         return
-    wanted = {"NPROC": str(threads()), "PJRT_NPROC": str(threads())}
-    os.environ.update(wanted)
+    variables = {"NPROC": str(threads()), "PJRT_NPROC": str(threads())}
+    os.environ.update(variables)
     try:
         import jax
 
         jax.local_devices()  # starts the client
     finally:
-        for name in wanted:
+        for name in variables:
             os.environ.pop(name, None)
 
 

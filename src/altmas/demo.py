@@ -67,8 +67,8 @@ def left_out_methods() -> list[str]:
 def free_names(folder: Path) -> tuple[Path, Path]:
     """(session, report) in the folder, numbered from the second demonstration on: nothing is ever replaced."""
     names = itertools.chain(["demo"], (f"demo-{number}" for number in itertools.count(2)))
-    taken = {one.name for one in folder.iterdir()}
-    name = next(one for one in names if not taken & {f"{one}.altmas", f"{one}-report.html", f"{one}-report.json"})
+    taken = {file.name for file in folder.iterdir()}
+    name = next(name for name in names if not taken & {f"{name}.altmas", f"{name}-report.html", f"{name}-report.json"})
     return folder / f"{name}.altmas", folder / f"{name}-report.html"
 
 
@@ -77,10 +77,10 @@ def run_method(session: Session, truth: NDArray[np.int64], *, progress: bool) ->
     name, started = session.method.name, time.perf_counter()
     with progress_bar(name, BUDGET, shown=progress) as bar:
         while not session.should_stop():
-            told = {query.id: int(truth[query.index]) for query in session.ask(BATCH)}
-            session.tell(told)
+            labels = {query.id: int(truth[query.index]) for query in session.ask(BATCH)}
+            session.tell(labels)
             first = session.estimate()[0]
-            bar.advance(len(told))
+            bar.advance(len(labels))
             bar.say(f"{name:<10} {first.metric} {first.value:.3f}")
     return Outcome(name, session.estimate(), time.perf_counter() - started)
 
@@ -89,12 +89,12 @@ def run_demo(path: Path, pool: Pool, truth: NDArray[np.int64], *, progress: bool
     """Every method on the same pool: the default one in the session file, the others in memory."""
     outcomes = []
     for name in compared_methods():
-        made = (
+        created = (
             Session.create(path, pool, metrics=METRICS, budget=BUDGET)
             if name == DEFAULT_METHOD
             else Session.create(None, pool, metrics=METRICS, method=name, budget=BUDGET)
         )
-        with made as session:
+        with created as session:
             outcomes.append(run_method(session, truth, progress=progress))
     return outcomes
 
@@ -106,5 +106,5 @@ def true_values(pool: Pool, truth: NDArray[np.int64]) -> Mapping[str, float]:
 
 def hits(outcomes: Sequence[Outcome], exact: Mapping[str, float]) -> tuple[int, int]:
     """(intervals that hold the truth, intervals)."""
-    given = [one for outcome in outcomes for one in outcome.estimates if one.low == one.low]
-    return sum(one.low <= exact[one.metric] <= one.high for one in given), len(given)
+    intervals = [estimate for outcome in outcomes for estimate in outcome.estimates if estimate.low == estimate.low]
+    return sum(estimate.low <= exact[estimate.metric] <= estimate.high for estimate in intervals), len(intervals)

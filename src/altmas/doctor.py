@@ -37,8 +37,8 @@ class Finding:
 
 def examine(session: Path | None = None, *, trust: bool = False) -> list[Finding]:
     """Findings about the installation, and about a session file if one is given; `trust` as in Session.open."""
-    found = [*_installation(), *_jax(), *_disk("disk, here", Path.cwd())]
-    return found if session is None else [*found, *examine_session(session, trust=trust)]
+    findings = [*_installation(), *_jax(), *_disk("disk, here", Path.cwd())]
+    return findings if session is None else [*findings, *examine_session(session, trust=trust)]
 
 
 def _installation() -> Iterator[Finding]:
@@ -79,14 +79,14 @@ def _jax() -> Iterator[Finding]:
     if not folder:
         yield Finding("compilation cache", "none: the cache folder cannot be written, programs are compiled each time")
         return
-    files = [one for one in Path(folder).iterdir() if one.is_file()] if Path(folder).is_dir() else []
-    size = sum(one.stat().st_size for one in files) / 2**20
+    files = [file for file in Path(folder).iterdir() if file.is_file()] if Path(folder).is_dir() else []
+    size = sum(file.stat().st_size for file in files) / 2**20
     yield Finding("compilation cache", f"{folder}, {len(files)} files, {size:.1f} MB")
 
 
-def _disk(what: str, place: Path) -> Iterator[Finding]:
-    free = shutil.disk_usage(place).free
-    yield Finding(what, f"{free / 2**30:.1f} GB free at {place}", ok=free > LITTLE)
+def _disk(what: str, folder: Path) -> Iterator[Finding]:
+    free = shutil.disk_usage(folder).free
+    yield Finding(what, f"{free / 2**30:.1f} GB free at {folder}", ok=free > LITTLE)
 
 
 def examine_session(path: Path, *, trust: bool = False) -> Iterator[Finding]:
@@ -99,8 +99,8 @@ def examine_session(path: Path, *, trust: bool = False) -> Iterator[Finding]:
         return
     try:
         if store.recovered:
-            said = "a write was interrupted; what was acknowledged is there, the rest is undone at the next opening"
-            yield Finding("after a crash", said)
+            note = "a write was interrupted; what was acknowledged is there, the rest is undone at the next opening"
+            yield Finding("after a crash", note)
         integrity = store.integrity()
         yield Finding("integrity check", integrity, ok=integrity == "ok")
         yield Finding("file format", f"{SCHEMA_VERSION}, the newest that this altmas knows")
@@ -130,18 +130,18 @@ def _left_behind(path: Path) -> Iterator[Finding]:
     for ending in BESIDE:
         beside = path.with_name(path.name + ending)
         if beside.exists():
-            said = f"{beside.name}, {beside.stat().st_size:,} bytes: a write is under way or was interrupted; keep it"
-            yield Finding("beside the session", said)
+            note = f"{beside.name}, {beside.stat().st_size:,} bytes: a write is under way or was interrupted; keep it"
+            yield Finding("beside the session", note)
     drafts = left_drafts(path)
     if drafts:
         names = ", ".join(draft.name for draft in drafts)
         yield Finding("unfinished drafts", f"{names}: left by a creation that was killed; they can be deleted")
 
 
-def _leases(held: Iterable[tuple[str, float]]) -> str:
+def _leases(leases: Iterable[tuple[str, float]]) -> str:
     """Who holds how many points until when."""
     people: dict[str, list[float]] = {}
-    for holder, until in held:
+    for holder, until in leases:
         people.setdefault(holder, []).append(until)
     latest = datetime.max.timestamp() - 86400
     ends = {name: datetime.fromtimestamp(min(max(until), latest)) for name, until in people.items()}

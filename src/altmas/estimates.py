@@ -92,12 +92,12 @@ class Estimates(Sequence[Estimate]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
-        rows = [plain(asdict(one)) for one in self.values]
+        rows = [plain(asdict(estimate)) for estimate in self.values]
         return {"method": self.method, "about": self.about, "estimates": rows, "info": self.info}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
-        return frame_of([asdict(one) for one in self.values])
+        return frame_of([asdict(estimate) for estimate in self.values])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in ("metric", "estimate", "interval", "labels", "worth", "note"))
@@ -127,9 +127,10 @@ def shown_value(value: float, labels: int) -> str:
     return f"{value:.4f}" if not math.isnan(value) else "undefined" if labels else "-"
 
 
-def _row(one: Estimate) -> str:
-    bounds = "" if math.isnan(one.low) else f"[{one.low:.4f}, {one.high:.4f}] {one.confidence:.0%} {one.interval}"
-    value = shown_value(one.value, one.labels)
-    worth = "" if math.isnan(one.effective_labels) else f"{one.effective_labels:.0f}"
-    cells = (one.metric, value, bounds, str(one.labels), worth, one.note)
+def _row(estimate: Estimate) -> str:
+    low, high = estimate.low, estimate.high
+    bounds = "" if math.isnan(low) else f"[{low:.4f}, {high:.4f}] {estimate.confidence:.0%} {estimate.interval}"
+    value = shown_value(estimate.value, estimate.labels)
+    worth = "" if math.isnan(estimate.effective_labels) else f"{estimate.effective_labels:.0f}"
+    cells = (estimate.metric, value, bounds, str(estimate.labels), worth, estimate.note)
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

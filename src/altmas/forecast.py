@@ -162,14 +162,14 @@ def _end(task: Task, history: History, until: int | None) -> int:
 
 def _steps(labels: int, end: int) -> list[int]:
     """Numbers of labels between now and the end."""
-    places = np.geomspace(labels, end, STEPS + 1)[1:]
-    return sorted({max(labels + 1, round(place)) for place in places.tolist()})
+    counts = np.geomspace(labels, end, STEPS + 1)[1:]
+    return sorted({max(labels + 1, round(count)) for count in counts.tolist()})
 
 
 def _chosen(task: Task, goals: set[str]) -> tuple[Metric, ...]:
     """Metrics with a goal, and the first of the others."""
-    others = [metric.name for metric in task.metrics if metric.name not in goals][: max(METRICS - len(goals), 0)]
-    return tuple(metric for metric in task.metrics if metric.name in goals or metric.name in others)
+    further = [metric.name for metric in task.metrics if metric.name not in goals][: max(METRICS - len(goals), 0)]
+    return tuple(metric for metric in task.metrics if metric.name in goals or metric.name in further)
 
 
 # ---------------------------------------------------------------- one world
@@ -220,10 +220,10 @@ def _path(
     history = replace(history, labels={**history.labels, **truth.at(waiting)})
     for labels in steps:
         while len(history.labels) < labels and history.open.any():
-            known = len(history.labels)
-            drawn = method.propose(task, history, min(max(known // 5, 5), labels - known))
-            told = {**history.labels, **truth.at(drawn.indices)}
-            history = replace(history, batches=(*history.batches, drawn), labels=told)
+            count = len(history.labels)
+            drawn = method.propose(task, history, min(max(count // 5, 5), labels - count))
+            known = {**history.labels, **truth.at(drawn.indices)}
+            history = replace(history, batches=(*history.batches, drawn), labels=known)
         yield history
 
 
@@ -259,7 +259,7 @@ class _Look:
 
     def settled(self, targets: Mapping[str, float], thresholds: Mapping[str, float]) -> bool:
         """Whether every target is reached, or every threshold decided."""
-        reached = all(self.half_width(name) <= wanted for name, wanted in targets.items())
+        reached = all(self.half_width(name) <= target for name, target in targets.items())
         if targets and reached:
             return True
         return bool(thresholds) and all(self.decided(name, value) for name, value in thresholds.items())
@@ -291,11 +291,11 @@ class ImaginedTruth:
         """A world whose share of right answers is a draw from Beta(worth * right + 1/2, worth * wrong + 1/2)."""
         belief, right, worth = rehearsal.belief, rehearsal.right, rehearsal.worth
         share = rng.beta(worth * right + 0.5, worth * (1 - right) + 0.5)
-        told = float((history.codes == belief.predictions[history.labelled]).sum())
+        hits = float((history.codes == belief.predictions[history.labelled]).sum())
         open_ = history.known < 0
         odds = _flattened(belief, history, rng) + _class_shifts(belief, history, rng)[belief.predictions]
-        wanted = np.clip((share * len(open_) - told) / max(int(open_.sum()), 1), 1e-4, 1 - 1e-4)
-        agree = _logistic(odds + shift_to_mean(odds[open_], float(wanted)))
+        open_share = np.clip((share * len(open_) - hits) / max(int(open_.sum()), 1), 1e-4, 1 - 1e-4)
+        agree = _logistic(odds + shift_to_mean(odds[open_], float(open_share)))
         return cls(belief, agree, rng)
 
     def at(self, rows: Array) -> dict[int, int]:
@@ -304,9 +304,9 @@ class ImaginedTruth:
         rivals = belief.rivals[belief.group[rows]].copy()
         rivals[np.arange(len(rows)), belief.predictions[rows]] = 0.0
         edges = rivals.cumsum(1)
-        other = (self.rng.random((len(rows), 1)) * edges[:, -1:] > edges[:, :-1]).sum(1)
+        rival = (self.rng.random((len(rows), 1)) * edges[:, -1:] > edges[:, :-1]).sum(1)
         right = self.rng.random(len(rows)) < self.agree[rows]
-        labels = np.where(right, belief.predictions[rows], other)
+        labels = np.where(right, belief.predictions[rows], rival)
         return dict(zip(rows.tolist(), labels.tolist(), strict=True))
 
 
@@ -331,20 +331,20 @@ def _class_shifts(belief: Belief, history: History, rng: np.random.Generator) ->
     return np.asarray(rng.normal(size=len(information)) / np.sqrt(information + CLASS_SPREAD**-2))
 
 
-def shift_to_mean(odds: Array, wanted: float, steps: int = 30) -> float:
-    """What has to be added to log odds so that the mean of the chances is `wanted`; at most 20 either way."""
+def shift_to_mean(odds: Array, mean: float, steps: int = 30) -> float:
+    """What has to be added to log odds so that the chances have this mean; at most 20 either way."""
     low, high = -20.0, 20.0
     if len(odds) > SHIFT_POINTS:  # the mean of so many is as good
         odds = odds[:: len(odds) // SHIFT_POINTS]
     for _ in range(steps):
         middle = (low + high) / 2
-        low, high = (low, middle) if float(_logistic(odds + middle).mean()) >= wanted else (middle, high)
+        low, high = (low, middle) if float(_logistic(odds + middle).mean()) >= mean else (middle, high)
     return (low + high) / 2
 
 
 def _log_odds(chance: Array) -> Array:
-    kept = np.clip(chance, 1e-6, 1 - 1e-6)
-    return np.asarray(np.log(kept / (1 - kept)))
+    clipped = np.clip(chance, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(clipped / (1 - clipped)))
 
 
 def _logistic(odds: Array) -> Array:
@@ -356,14 +356,14 @@ def _logistic(odds: Array) -> Array:
 
 def _bands(task: Task, steps: Sequence[int], widths: Array) -> Iterator[WidthBand]:
     """Bands from widths (worlds, steps, metrics), normal on the log scale; left out where half are undefined."""
-    for place, metric in enumerate(task.metrics):
+    for column, metric in enumerate(task.metrics):
         for step, labels in enumerate(steps):
-            found = widths[:, step, place]
-            found = np.log(np.maximum(found[np.isfinite(found)], 1e-9))
-            if 2 * len(found) <= len(widths):
+            at_step = widths[:, step, column]
+            logs = np.log(np.maximum(at_step[np.isfinite(at_step)], 1e-9))
+            if 2 * len(logs) <= len(widths):
                 continue
-            middle = float(np.median(found))
-            spread = student_quantile(BAND, len(found) - 1) * math.sqrt(float(found.var(ddof=1)) * (1 + 1 / len(found)))
+            middle = float(np.median(logs))
+            spread = student_quantile(BAND, len(logs) - 1) * math.sqrt(float(logs.var(ddof=1)) * (1 + 1 / len(logs)))
             yield WidthBand(metric.name, labels, *(float(math.exp(middle + side * spread)) for side in (-1, 0, 1)))
 
 

@@ -19,9 +19,9 @@ def frame_of(rows: list[dict[str, Any]]) -> Any:
 def plain(value: Any) -> Any:
     """The same ready for JSON: numpy's values as Python's own, and None for numbers that JSON does not have."""
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(entry) for entry in value]
     if hasattr(value, "tolist"):  # numpy
         return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value

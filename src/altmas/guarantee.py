@@ -137,15 +137,15 @@ def _stage_terms(ratio: Ratio, stage: Stage, q: Array) -> list[Terms]:
     groups = _Groups.of(ratio, stage)
     parts = []
     first, tilt = 0, np.zeros(len(q))
-    known = np.array(ratio.totals(stage.known))
+    totals = np.array(ratio.totals(stage.known))
     while first < len(stage.drawn):
         block = slice(first, first + int(np.ceil(REFRESH * groups.count.sum())))
         drawn, outcomes = stage.drawn[block], stage.outcomes[block]
-        part, tilt = _block_terms(ratio, groups, drawn, outcomes, known, q, tilt)
+        part, tilt = _block_terms(ratio, groups, drawn, outcomes, totals, q, tilt)
         parts.append(part)
-        told = np.full(len(stage.known), OPEN)
-        told[drawn] = outcomes
-        known += ratio.totals(told)
+        newly_known = np.full(len(stage.known), OPEN)
+        newly_known[drawn] = outcomes
+        totals += ratio.totals(newly_known)
         groups = groups.without(drawn)
         first = block.stop
     return parts
@@ -192,11 +192,11 @@ class _Groups:
         count = self.count - np.bincount(group, minlength=len(self.count))
         inverse = np.maximum(self.inverse - np.bincount(group, 1 / size, len(self.count)), 0)
         inverse2 = np.maximum(self.inverse2 - np.bincount(group, size**-2.0, len(self.count)), 0)
-        kept = np.flatnonzero(count > 0)
-        place = np.full(len(count) + 1, -1)
-        place[kept] = np.arange(len(kept))
-        shrunk = (part[kept] for part in (self.kind, self.logs, count, inverse, inverse2, self.least))
-        moved = place[self.group]
+        occupied = np.flatnonzero(count > 0)
+        renumbered = np.full(len(count) + 1, -1)
+        renumbered[occupied] = np.arange(len(occupied))
+        shrunk = (part[occupied] for part in (self.kind, self.logs, count, inverse, inverse2, self.least))
+        moved = renumbered[self.group]
         moved[drawn] = -1
         return _Groups(moved, self.size, *shrunk)
 
@@ -206,18 +206,18 @@ def _distinct(rows: Array) -> tuple[Array, Array]:
     low = rows.min(0)
     spans = rows.max(0) - low + 1
     if np.log2(spans.astype(np.float64)).sum() > 62:
-        distinct, place = np.unique(rows, axis=0, return_inverse=True)
-        return distinct, place.ravel()
+        distinct, index = np.unique(rows, axis=0, return_inverse=True)
+        return distinct, index.ravel()
     factors = np.concatenate([[1], np.cumprod(spans[:-1])]).astype(np.int64)
-    _, first, place = np.unique((rows - low) @ factors, return_index=True, return_inverse=True)
-    return rows[first], place.ravel()
+    _, first, index = np.unique((rows - low) @ factors, return_index=True, return_inverse=True)
+    return rows[first], index.ravel()
 
 
 def doubted(belief: Array, kind: Array) -> Array:
     """(N, K) the belief with a share DOUBT of its mean over the points of the same kind."""
-    _, place, count = np.unique(kind, return_inverse=True, return_counts=True)
-    sums = np.stack([np.bincount(place, column) for column in belief.T], axis=1)
-    return np.asarray((1 - DOUBT) * belief + DOUBT * (sums / count[:, None])[place])
+    _, index, count = np.unique(kind, return_inverse=True, return_counts=True)
+    sums = np.stack([np.bincount(index, column) for column in belief.T], axis=1)
+    return np.asarray((1 - DOUBT) * belief + DOUBT * (sums / count[:, None])[index])
 
 
 def rounded_logs(belief: Array) -> Array:
@@ -228,18 +228,18 @@ def rounded_logs(belief: Array) -> Array:
 
 
 def _block_terms(
-    ratio: Ratio, groups: _Groups, drawn: Array, outcomes: Array, known: Array, q: Array, tilt: Array
+    ratio: Ratio, groups: _Groups, drawn: Array, outcomes: Array, totals: Array, q: Array, tilt: Array
 ) -> tuple[Terms, Array]:
     """Terms of successive draws under one belief, and the tilt that fits it to the candidates."""
     g = ratio.values(q)[groups.kind]  # (M, K, G)
-    before = known[0] - q * known[1]
+    before = totals[0] - q * totals[1]
     tilt = _fit_tilt(groups, g, before, tilt)
     mean, variance, third = _tilted(groups, g, tilt)
     base = before + groups.count @ mean
     group, size = groups.group[drawn], groups.size[drawn]
     kind, code = ratio.kind[drawn], np.maximum(outcomes, 0)
-    told = (outcomes >= 0)[:, None]
-    seen = np.where(told, ratio.num[kind, code][:, None] - q * ratio.den[kind, code][:, None], 0.0)
+    labelled = (outcomes >= 0)[:, None]
+    seen = np.where(labelled, ratio.num[kind, code][:, None] - q * ratio.den[kind, code][:, None], 0.0)
     residual = seen - mean[group]  # (B, G)
     left = _left(groups, drawn)[:, None]  # (B, 1): sum of sizes before each draw
     bases = base + np.cumsum(residual, 0) - residual
@@ -327,8 +327,8 @@ def log_capital(game: Terms, error: float, ends: Array, shares: Array) -> Array:
     log = np.empty((steps, 2, width))
     sign = np.array([1.0, -1.0])[:, None]
     for m in range(steps):
-        wanted = np.log(np.maximum(target / np.maximum(capital, 1e-300), 1.0))
-        plain = np.sqrt(2 * wanted / (remaining[m][:, None, None] * spread[m]))
+        missing = np.log(np.maximum(target / np.maximum(capital, 1e-300), 1.0))
+        plain = np.sqrt(2 * missing / (remaining[m][:, None, None] * spread[m]))
         lean = plain * (sign * game.skew[m] / 6)
         bet = np.minimum(plain * np.where(lean < 0, 1 / (1 - lean), 1 + lean), limit[m])
         capital *= 1 + bet * (sign * game.z[m] - game.behind)

@@ -82,22 +82,22 @@ class _Pair:
     def evidence(self, candidates: Array) -> tuple[Array, Array]:
         """(G,) largest log E ever at each candidate q_1 and q_2 = q_1 - margin; (G - 1,) the least in each cell."""
         lowest, highest = self.second.ratio.bounds
-        one = self._paths(self.first, candidates, 0 if self.sign > 0 else 1)
+        first = self._paths(self.first, candidates, 0 if self.sign > 0 else 1)
         moved = np.clip(candidates - self.sign * self.margin, lowest, highest)
-        two = self._paths(self.second, moved, 1 if self.sign > 0 else 0)
+        second = self._paths(self.second, moved, 1 if self.sign > 0 else 0)
         order = self._steps()
         # The other level may lie anywhere on its side of q_1: what is shown there has to be shown at all of it.
         if self.sign > 0:
-            two = np.minimum.accumulate(two[:, ::-1], axis=1)[:, ::-1]
+            second = np.minimum.accumulate(second[:, ::-1], axis=1)[:, ::-1]
         else:
-            two = np.minimum.accumulate(two, axis=1)
-        one, two = one[order[0]], two[order[1]]
-        least = np.minimum(one[:, :-1], one[:, 1:]), np.minimum(two[:, :-1], two[:, 1:])
-        return self._joined(one, two).max(0), self._joined(*least).max(0)
+            second = np.minimum.accumulate(second, axis=1)
+        first, second = first[order[0]], second[order[1]]
+        least = np.minimum(first[:, :-1], first[:, 1:]), np.minimum(second[:, :-1], second[:, 1:])
+        return self._joined(first, second).max(0), self._joined(*least).max(0)
 
-    def _joined(self, one: Array, two: Array) -> Array:
-        mean = np.logaddexp(one, two) - math.log(2)
-        return np.logaddexp(one + two, mean) - math.log(2) if self.apart else np.asarray(mean)
+    def _joined(self, first: Array, second: Array) -> Array:
+        mean = np.logaddexp(first, second) - math.log(2)
+        return np.logaddexp(first + second, mean) - math.log(2) if self.apart else np.asarray(mean)
 
     def _paths(self, game: Game, q: Array, side: int) -> Array:
         """(T + 1, G) log capital of one side before the first draw and after each."""
@@ -113,9 +113,9 @@ class _Pair:
             {number: len(stage.drawn) for number, stage in zip(game.numbers, game.stages, strict=True)}
             for game in (self.first, self.second)
         ]
-        found = [[0], [0]]
+        seen = [[0], [0]]
         for number in sorted({*self.first.numbers, *self.second.numbers}):
             for _ in range(max(own.get(number, 0) for own in counts)):
-                for steps, own in zip(found, counts, strict=True):
+                for steps, own in zip(seen, counts, strict=True):
                     steps.append(steps[-1] + (number in own))
-        return np.array(found[0]), np.array(found[1])
+        return np.array(seen[0]), np.array(seen[1])

@@ -65,7 +65,7 @@ def games_of(method: Method, task: Task, history: History, metrics: Sequence[Met
 def with_guarantee(method: Method, task: Task, history: History, estimates: Estimates) -> Estimates:
     """The estimates with intervals that hold at every look, where a proof covers the metric; the others as they are."""
     metrics = {metric.name: metric for metric in task.metrics}
-    answers = tuple(_guaranteed(method, task, history, metrics[one.metric], one) for one in estimates)
+    answers = tuple(_guaranteed(method, task, history, metrics[estimate.metric], estimate) for estimate in estimates)
     return replace(estimates, values=answers)
 
 
@@ -91,13 +91,13 @@ def _game(
     if len(tables) > 1 and history.skipped:  # points that a skip takes out of a slice change its known size
         return None
     sequences = method.sequences(task, history) if sequences is None else sequences
-    if not any(len(one.rows) for one in sequences):
+    if not any(len(sequence.rows) for sequence in sequences):
         return None
-    kept = _about(sequences, _points(metric, pool), history)
+    relevant = _about(sequences, _points(metric, pool), history)
     ratio = _ratio_of(metric, tables, pool)
     ratio = replace(ratio, ratio=replace(ratio.ratio, fraction=task.fraction))
-    stages = [_stage(ratio, one, history, pool) for one in kept.values()]
-    return Game(ratio.ratio, stages, tuple(kept))
+    stages = [_stage(ratio, sequence, history, pool) for sequence in relevant.values()]
+    return Game(ratio.ratio, stages, tuple(relevant))
 
 
 MOST_WEIGHTS = 20_000
@@ -126,11 +126,11 @@ def _weight(members: Array | None, pool: Pool) -> Array | None:
 
 def _points(metric: Metric, pool: Pool) -> Array:
     """(N,) points that the metric is about."""
-    found = np.zeros(len(pool), np.bool_)
+    points = np.zeros(len(pool), np.bool_)
     for _, part in metric.parts:
         members = part.members(pool)
-        found |= True if members is None else members
-    return found
+        points |= True if members is None else members
+    return points
 
 
 def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> dict[int, SequenceOfDraws]:
@@ -138,11 +138,13 @@ def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -
 
     Without any the labels are known and nothing else: one sequence without a draw.
     """
-    kept = {
-        number: one for number, one in enumerate(sequences) if one.within is None or not (members & ~one.within).any()
+    relevant = {
+        number: sequence
+        for number, sequence in enumerate(sequences)
+        if sequence.within is None or not (members & ~sequence.within).any()
     }
-    if kept:
-        return kept
+    if relevant:
+        return relevant
     free = history.known < 0
     free[list(history.skipped)] = False
     return {len(sequences): SequenceOfDraws(free, np.ones(history.n_points), None, np.zeros(0, np.int64))}
@@ -158,12 +160,12 @@ def _tables(metric: Metric, n_classes: int) -> list[Tables] | None:
     """
     if metric.contrasts:
         return None
-    found = [part.ratio(n_classes) for _, part in metric.parts]
-    known = [tables for tables in found if tables is not None]
-    if len(known) < len(found):
+    ratios = [part.ratio(n_classes) for _, part in metric.parts]
+    defined = [tables for tables in ratios if tables is not None]
+    if len(defined) < len(ratios):
         return None
-    fixed = all(bool((den == den[:, :1]).all()) for _, den in known)
-    return known if len(known) == 1 or fixed else None
+    fixed = all(bool((den == den[:, :1]).all()) for _, den in defined)
+    return defined if len(defined) == 1 or fixed else None
 
 
 def _ratio_of(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
@@ -178,15 +180,15 @@ def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRat
     for (_, part), (_, den) in zip(metric.parts, tables, strict=True):
         members, rows = part.members(pool), part.rows(part, pool).codes
         columns.append(rows if members is None else np.where(members, rows, -1))
-        each = den[rows, 0] if pool.weights is None else den[rows, 0] * pool.weights
-        size = float(each.sum() if members is None else each[members].sum())
+        sizes = den[rows, 0] if pool.weights is None else den[rows, 0] * pool.weights
+        size = float(sizes.sum() if members is None else sizes[members].sum())
         total = len(pool) if pool.weights is None else float(pool.weights.sum())
         scales.append(total / size if size > 0 else float(total))
     kinds, codes = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
     num = np.zeros((len(kinds), len(pool.classes)))
-    for place, ((factor, _), (above, _)) in enumerate(zip(metric.parts, tables, strict=True)):
-        inside = kinds[:, place] >= 0
-        num[inside] += factor * scales[place] * above[kinds[inside, place]]
+    for column, ((factor, _), (above, _)) in enumerate(zip(metric.parts, tables, strict=True)):
+        inside = kinds[:, column] >= 0
+        num[inside] += factor * scales[column] * above[kinds[inside, column]]
     return table_ratio(num, np.ones_like(num), codes.ravel(), pool.weights, metric.bounds)
 
 

@@ -60,7 +60,7 @@ class History:
         return [slice(start, end) for start, end in zip([0, *ends], [*ends, self.n_points], strict=True)]
 
     def points_at(self, batch: int) -> int:
-        """How many points there were when a batch was drawn, by its place."""
+        """How many points there were when a batch was drawn, by its index."""
         return next((points for points, batches in self.grown if batches > batch), self.n_points)
 
     @cached_property

@@ -44,10 +44,10 @@ def simultaneous_quantile(terms: Array, confidence: float, rng: np.random.Genera
     """z with P(max over metrics of |Z_k| <= z) = confidence, Z correlated as the terms (n, K) of the estimates are."""
     centred = terms - terms.mean(0)
     scale = np.sqrt((centred**2).sum(0))
-    kept = centred[:, scale > 0] / scale[scale > 0]
-    if kept.shape[1] == 0:
+    scaled = centred[:, scale > 0] / scale[scale > 0]
+    if scaled.shape[1] == 0:
         return normal_quantile(confidence)
-    largest = np.abs(rng.standard_normal((draws, len(kept))) @ kept).max(1)
+    largest = np.abs(rng.standard_normal((draws, len(scaled))) @ scaled).max(1)
     return max(normal_quantile(confidence), float(np.quantile(largest, confidence)))
 
 
@@ -109,12 +109,14 @@ def score_interval(
     return _edge(value, bounds[0], accepted), _edge(value, bounds[1], accepted)
 
 
-def _reach_down(told: Evidence, quantile: float) -> float:
-    return reach(quantile, told.variance, told.skew_low, told.curve, told.unseen_low) + told.half_point
+def _reach_down(evidence: Evidence, quantile: float) -> float:
+    scored = reach(quantile, evidence.variance, evidence.skew_low, evidence.curve, evidence.unseen_low)
+    return scored + evidence.half_point
 
 
-def _reach_up(told: Evidence, quantile: float) -> float:
-    return reach(quantile, told.variance, told.skew_high, told.curve, told.unseen_high) + told.half_point
+def _reach_up(evidence: Evidence, quantile: float) -> float:
+    scored = reach(quantile, evidence.variance, evidence.skew_high, evidence.curve, evidence.unseen_high)
+    return scored + evidence.half_point
 
 
 def _edge(value: float, bound: float, accepted: Callable[[float], bool], steps: int = 40) -> float:
@@ -155,8 +157,8 @@ def share_evidence(share: float, trials: float, quantile: float) -> Evidence:
 
 def share_interval(share: float, trials: float, quantile: float, half_point: float = 0.0) -> tuple[float, float]:
     """The interval of a share in n trials (B4)."""
-    told = replace(share_evidence(share, trials, quantile), half_point=half_point)
-    return score_interval(share, told, (0.0, 1.0), quantile)
+    evidence = replace(share_evidence(share, trials, quantile), half_point=half_point)
+    return score_interval(share, evidence, (0.0, 1.0), quantile)
 
 
 def wilson(p: float, n: float, z: float) -> tuple[float, float]:
@@ -191,9 +193,9 @@ def bounded_interval(
         return score_interval(value, Evidence(max(variance, 0.0), unseen_low=unseen_low), bounds, quantile)
     size = high - low
     share = min(1.0, max(0.0, (value - low) / size))
-    told = share_evidence(share, effective_trials(share, variance / size**2, quantile), quantile)
-    told = replace(told, unseen_low=max(told.unseen_low, unseen_low / size))
-    from_, to = score_interval(share, told, (0.0, 1.0), quantile)
+    evidence = share_evidence(share, effective_trials(share, variance / size**2, quantile), quantile)
+    evidence = replace(evidence, unseen_low=max(evidence.unseen_low, unseen_low / size))
+    from_, to = score_interval(share, evidence, (0.0, 1.0), quantile)
     return low + size * from_, low + size * to
 
 
@@ -228,8 +230,8 @@ def largest_unseen(gain: Array, hazard: Array, tail: float, draws: int | None = 
         sum over E of h_i <= n (1 - exp(-tail / n)),     h_i = u_i Lambda,  Lambda = sum_m 1 / U_m          (V11)
     to stay unseen; for equal sizes that is the bound of Clopper and Pearson, 1 - a^(1/n). Without a draw all can be.
     """
-    kept = gain > 0
-    gain, hazard = gain[kept], np.maximum(hazard[kept], 1e-300)
+    positive = gain > 0
+    gain, hazard = gain[positive], np.maximum(hazard[positive], 1e-300)
     if not len(gain):
         return 0.0
     if draws is not None:

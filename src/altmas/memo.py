@@ -77,18 +77,18 @@ class Memo:
     def __init__(self, file: ArrayFile | None = None) -> None:
         self.file = file
         self._lock = threading.Lock()
-        self._kept: dict[str, OrderedDict[Hashable, _Result]] = {}
+        self._results: dict[str, OrderedDict[Hashable, _Result]] = {}
 
     def arrays(self, made_from: Mapping[str, Any], make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
         """The arrays that `make` gives, read from the file if they are there and were made from the same."""
         key = json.dumps(dict(made_from), sort_keys=True)
-        found = None if self.file is None else self.file.read(key)
-        if found is None:
+        arrays = None if self.file is None else self.file.read(key)
+        if arrays is None:
             started = time.perf_counter()
-            found = make()
+            arrays = make()
             if self.file is not None and time.perf_counter() - started >= LONG:
-                self.file.write(key, found)
-        return found
+                self.file.write(key, arrays)
+        return arrays
 
     def get(self, name: str, key: Hashable, make: Callable[[], T], *, keep: int = 1) -> T:
         """What `make` gives, made once while the key is among the last `keep` of this name.
@@ -96,7 +96,7 @@ class Memo:
         Whoever asks for a result that is being made waits for it; other results can be had meanwhile.
         """
         with self._lock:
-            shelf = self._kept.setdefault(name, OrderedDict())
+            shelf = self._results.setdefault(name, OrderedDict())
             result = shelf.setdefault(key, _Result())
             shelf.move_to_end(key)
             while len(shelf) > keep:
@@ -110,12 +110,12 @@ class Memo:
     def count(self, name: str) -> int:
         """How many results of this name are kept."""
         with self._lock:
-            return len(self._kept.get(name, ()))
+            return len(self._results.get(name, ()))
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._kept.clear()
+            self._results.clear()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Empty in another process: results are made again there, or read from the file."""

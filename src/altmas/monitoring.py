@@ -100,8 +100,8 @@ class Monitor(Sequence[Level]):
     def __len__(self) -> int:
         return len(self.levels)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.levels[place]
+    def __getitem__(self, key: Any) -> Any:
+        return self.levels[key]
 
     @property
     def answer(self) -> Answer:
@@ -113,40 +113,40 @@ class Monitor(Sequence[Level]):
         """What the newest wave says, and what is guaranteed."""
         last = self.levels[-1]
         beyond = f" of more than {self.tolerance:g}" if self.tolerance else ""
-        said = {
+        finding = {
             "drop": f"a drop{beyond} against {last.against} is shown",
             "no drop": f"no drop{beyond} against {last.against} is shown",
             "cannot tell": f"whether there is a drop against {last.against} cannot be told yet",
         }[self.answer]
         if not last.against:
-            said = "there is nothing to compare it with yet"
-        held = f"all such alarms, over all waves and looks, are right with probability {self.confidence:.0%}"
-        held += "" if self.proven else " if labels are many (no finite-sample proof for this metric or method)"
-        return f"{self.metric} in wave {last.wave}: {said}; {held}."
+            finding = "there is nothing to compare it with yet"
+        guarantee = f"all such alarms, over all waves and looks, are right with probability {self.confidence:.0%}"
+        guarantee += "" if self.proven else " if labels are many (no finite-sample proof for this metric or method)"
+        return f"{self.metric} in wave {last.wave}: {finding}; {guarantee}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (unknown numbers are None)."""
-        told: dict[str, Any] = plain(asdict(self) | {"answer": self.answer, "summary": self.summary})
-        return told
+        values: dict[str, Any] = plain(asdict(self) | {"answer": self.answer, "summary": self.summary})
+        return values
 
     def to_svg(self) -> str:
         """The levels as a figure: intervals of the estimates, one row for each wave."""
         rows = [
-            Interval(f"{one.wave} ({one.labels} labels)", one.value, *_ends(one), _tone(one))
-            for one in self.levels
-            if not math.isnan(one.value)
+            Interval(f"{level.wave} ({level.labels} labels)", level.value, *_ends(level), _tone(level))
+            for level in self.levels
+            if not math.isnan(level.value)
         ]
         drawn = str(intervals("waves", f"{self.metric} by wave", rows))
         style = f"<style>{THEME}{STYLE}</style>"
         return drawn.replace(">", f">{style}", 1)
 
 
-def _tone(one: Level) -> str:
-    return {"drop": "bad", "no drop": "good", "cannot tell": "open"}[one.answer] if one.against else "plain"
+def _tone(level: Level) -> str:
+    return {"drop": "bad", "no drop": "good", "cannot tell": "open"}[level.answer] if level.against else "plain"
 
 
-def _ends(one: Level) -> tuple[float | None, float | None]:
-    return (None, None) if math.isnan(one.low) else (one.low, one.high)
+def _ends(level: Level) -> tuple[float | None, float | None]:
+    return (None, None) if math.isnan(level.low) else (level.low, level.high)
 
 
 def monitor(
@@ -169,7 +169,7 @@ def monitor(
     if not (isinstance(tolerance, int | float) and 0 <= tolerance < math.inf):
         raise PlanError(f"tolerance {tolerance!r} was not understood; expected a number of at least 0")
     on_waves = [_on_wave(now, metric, wave) for wave in waves]
-    compared = [against if against is not None else waves[place - 1] if place else "" for place in range(len(waves))]
+    compared = [against if against is not None else waves[index - 1] if index else "" for index in range(len(waves))]
     levels, proven = _levels(now, on_waves, waves, compared, float(tolerance))
     base = metric or now.task.metrics[0].name
     return Monitor(base, tuple(levels), now.task.confidence, float(tolerance), proven)
@@ -180,11 +180,11 @@ def waves_in_order(pool: Pool, history: History) -> list[str]:
     column = pool.slices.get(WAVE)
     if column is None:
         return []
-    found: list[str] = []
+    waves: list[str] = []
     for rows in history.domains:
-        here = [str(one) for one in np.unique(column[rows]) if str(one) not in found]
-        found += sorted(here, key=lambda one: (0, float(one), one) if _is_number(one) else (1, 0.0, one))
-    return found
+        new = [str(wave) for wave in np.unique(column[rows]) if str(wave) not in waves]
+        waves += sorted(new, key=lambda wave: (0, float(wave), wave) if _is_number(wave) else (1, 0.0, wave))
+    return waves
 
 
 def _is_number(text: str) -> bool:
@@ -196,10 +196,10 @@ def _is_number(text: str) -> bool:
 
 def _on_wave(now: Snapshot, metric: str | None, wave: str) -> Metric:
     whole = now.task.metrics[0] if metric is None else metric_set(metric, now.task.pool)[0]
-    found = whole.on_slice(WAVE, wave)
-    if found is None or whole.where is not None:
+    on_wave = whole.on_slice(WAVE, wave)
+    if on_wave is None or whole.where is not None:
         raise MetricError(f"metric {whole.name!r} cannot be monitored: it is not one of the whole pool")
-    return found
+    return on_wave
 
 
 def _levels(
@@ -207,12 +207,12 @@ def _levels(
 ) -> tuple[list[Level], bool]:
     of_wave = dict(zip(waves, metrics, strict=True))
     changes = {
-        wave: difference(of_wave[wave], of_wave[other])
-        for wave, other in zip(waves, compared, strict=True)
-        if other and other != wave
+        wave: difference(of_wave[wave], of_wave[reference])
+        for wave, reference in zip(waves, compared, strict=True)
+        if reference and reference != wave
     }
     task = replace(now.task, metrics=(*metrics, *changes.values()), targets=(), guarantee=False)
-    estimates = {one.metric: one for one in now.plan.method.estimate(task, now.history)}
+    estimates = {estimate.metric: estimate for estimate in now.plan.method.estimate(task, now.history)}
     error = 1 - now.task.confidence
     games = dict(zip(waves, games_of(now.plan.method, task, now.history, metrics), strict=True))
     always = {
@@ -220,33 +220,33 @@ def _levels(
         for number, wave in enumerate(waves, start=1)
     }
     levels = []
-    for number, (wave, other) in enumerate(zip(waves, compared, strict=True), start=1):
+    for number, (wave, reference) in enumerate(zip(waves, compared, strict=True), start=1):
         own, change = estimates[of_wave[wave].name], estimates.get(changes[wave].name) if wave in changes else None
         inside = of_wave[wave].members(now.task.pool)
         assert inside is not None
         answer: Answer = "cannot tell"
         if wave in changes:
-            share = error_against(error, number, waves.index(other) + 1)
-            worse = _is_worse(now, of_wave[wave], (wave, other), games, always, share, tolerance)
-            told = [estimates[of_wave[one].name] for one in (wave, other)]
-            defined = not any(math.isnan(one.value) for one in told)
-            answer = "drop" if worse and defined else "no drop" if all(map(_enough, told)) else "cannot tell"
-        against = other if wave in changes else ""
-        few = [_too_few(estimates[of_wave[one].name]) for one in (wave, other) if one]
+            share = error_against(error, number, waves.index(reference) + 1)
+            worse = _is_worse(now, of_wave[wave], (wave, reference), games, always, share, tolerance)
+            pair = [estimates[of_wave[name].name] for name in (wave, reference)]
+            defined = not any(math.isnan(estimate.value) for estimate in pair)
+            answer = "drop" if worse and defined else "no drop" if all(map(_enough, pair)) else "cannot tell"
+        against = reference if wave in changes else ""
+        few = [_too_few(estimates[of_wave[name].name]) for name in (wave, reference) if name]
         parts = (*_bounds(own, few[0]), *_bounds(change, any(few)), *always[wave][0])
         levels.append(Level(wave, int(inside.sum()), own.labels, *parts, against=against, answer=answer))
     return levels, all(proof for _, proof in always.values())
 
 
-def _bounds(one: Estimate | None, few: bool) -> tuple[float, float, float]:
+def _bounds(estimate: Estimate | None, few: bool) -> tuple[float, float, float]:
     """(value, low, high); no interval from a few labels: what lies in between holds for many."""
-    if one is None:
+    if estimate is None:
         return math.nan, math.nan, math.nan
-    return (one.value, math.nan, math.nan) if few else (one.value, one.low, one.high)
+    return (estimate.value, math.nan, math.nan) if few else (estimate.value, estimate.low, estimate.high)
 
 
-def _too_few(told: Estimate) -> bool:
-    return told.labels < FLOOR and told.low != told.high
+def _too_few(estimate: Estimate) -> bool:
+    return estimate.labels < FLOOR and estimate.low != estimate.high
 
 
 def _always(now: Snapshot, metric: Metric, game: Game | None, error: float) -> tuple[tuple[float, float], bool]:
@@ -254,8 +254,9 @@ def _always(now: Snapshot, metric: Metric, game: Game | None, error: float) -> t
     if game is not None:
         return interval(game.ratio, game.stages, confidence=1 - error, budget=now.task.budget), True
     task = replace(now.task, metrics=(metric,), targets=(), confidence=1 - error, stopping=True)
-    (found,) = now.plan.method.estimate(task, now.history)
-    return (metric.bounds if math.isnan(found.low) else (found.low, found.high)), bool(math.isnan(found.value))
+    (estimate,) = now.plan.method.estimate(task, now.history)
+    bounds = metric.bounds if math.isnan(estimate.low) else (estimate.low, estimate.high)
+    return bounds, math.isnan(estimate.value)
 
 
 def _is_worse(
@@ -268,15 +269,15 @@ def _is_worse(
     tolerance: float,
 ) -> bool:
     """Whether the first of two waves is shown to be worse than the second by more than the tolerance."""
-    own, other = games[pair[0]], games[pair[1]]
+    own, reference = games[pair[0]], games[pair[1]]
     # Of a pool that is a sample of a larger table the sequences alone say how far that table may lie (G11).
-    if own is not None and other is not None and min(own.ratio.fraction, other.ratio.fraction) >= 1:
+    if own is not None and reference is not None and min(own.ratio.fraction, reference.ratio.fraction) >= 1:
         better: Better = "lower" if metric.lower_is_better else "higher"
-        return shown_apart(other, own, margin=tolerance, error=error, budget=now.task.budget, better=better)
-    (low, high), (other_low, other_high) = always[pair[0]][0], always[pair[1]][0]
-    return low > other_high + tolerance if metric.lower_is_better else high < other_low - tolerance
+        return shown_apart(reference, own, margin=tolerance, error=error, budget=now.task.budget, better=better)
+    (low, high), (reference_low, reference_high) = always[pair[0]][0], always[pair[1]][0]
+    return low > reference_high + tolerance if metric.lower_is_better else high < reference_low - tolerance
 
 
-def _enough(told: Estimate) -> bool:
+def _enough(estimate: Estimate) -> bool:
     """Whether a wave has enough labels to say that no drop is shown."""
-    return not math.isnan(told.value) and (told.labels >= LEAST_DRAWN or told.low == told.high)
+    return not math.isnan(estimate.value) and (estimate.labels >= LEAST_DRAWN or estimate.low == estimate.high)

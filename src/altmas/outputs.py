@@ -52,34 +52,34 @@ NOTHING = Kept()
 def kept_by(pool: "Pool", session: Path | None = None) -> Kept:
     """Every file that a pool was read from, its items, and the session file if there is one."""
     source = pool.source or {}
-    found = {} if session is None else {"the session itself": session}
-    found |= {"the table of predictions": Path(source["table"])} if source else {}
+    sources = {} if session is None else {"the session itself": session}
+    sources |= {"the table of predictions": Path(source["table"])} if source else {}
     for role in ("features", "scores"):
-        given = source.get(role)
-        listed = given.values() if isinstance(given, Mapping) else [given]
-        names = [name for one in listed for name in ([one] if isinstance(one, str) else one or [])]
+        value = source.get(role)
+        listed = value.values() if isinstance(value, Mapping) else [value]
+        names = [name for entry in listed for name in ([entry] if isinstance(entry, str) else entry or [])]
         mapped = getattr(getattr(pool, role), "filename", None)  # of a memory map
         files = [name for name in names if os.path.isabs(name)] + ([] if mapped is None else [mapped])
-        found |= {f"a file with {role} ({name})": Path(name) for name in files}
-    return Kept(found, () if pool.items is None else pool.items, Path(source.get("folder") or "."))
+        sources |= {f"a file with {role} ({name})": Path(name) for name in files}
+    return Kept(sources, () if pool.items is None else pool.items, Path(source.get("folder") or "."))
 
 
 def writable(path: str | os.PathLike[str], *, force: bool = False, kept: Kept = NOTHING) -> Path:
     """The path, if it may be written; FileError or OutputExists says why not. Nothing is changed."""
-    place = Path(path)
-    _refuse_kept(place, kept, force)
-    found = _stat(place)
-    if found is None:
-        if not _target(place).parent.is_dir():
-            raise FileError(f"{place} cannot be written: No such file or directory: {place.parent}")
-    elif stat.S_ISDIR(found.st_mode):
-        raise FileError(f"{place} cannot be written: it is a folder; give the name of a file")
-    elif stat.S_ISREG(found.st_mode) and not force and not is_stream(place):
+    file = Path(path)
+    _refuse_kept(file, kept, force)
+    status = _stat(file)
+    if status is None:
+        if not _target(file).parent.is_dir():
+            raise FileError(f"{file} cannot be written: No such file or directory: {file.parent}")
+    elif stat.S_ISDIR(status.st_mode):
+        raise FileError(f"{file} cannot be written: it is a folder; give the name of a file")
+    elif stat.S_ISREG(status.st_mode) and not force and not is_stream(file):
         raise OutputExists(
-            f"{place} exists already and was not changed; give another name, or --force (in Python force=True) to "
+            f"{file} exists already and was not changed; give another name, or --force (in Python force=True) to "
             "replace it"
         )
-    return place
+    return file
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes, *, force: bool = False, kept: Kept = NOTHING) -> None:
@@ -87,57 +87,57 @@ def write_whole(path: str | os.PathLike[str], content: bytes, *, force: bool = F
 
     FileError or OutputExists if that may not or cannot be done; then what was there is still there.
     """
-    place = writable(path, force=force, kept=kept)
+    file = writable(path, force=force, kept=kept)
     try:
-        if is_stream(place):
-            _pour(place, content)
+        if is_stream(file):
+            _pour(file, content)
         else:
-            _put(_target(place), content, force)
+            _put(_target(file), content, force)
     except BrokenPipeError:
         raise  # the reader has gone, as in `... | head`
     except FileExistsError as cause:
-        raise OutputExists(f"{place} appeared while it was being written; it was not changed") from cause
+        raise OutputExists(f"{file} appeared while it was being written; it was not changed") from cause
     except OSError as cause:
-        raise FileError(f"{place} cannot be written: {cause.strerror}") from cause
+        raise FileError(f"{file} cannot be written: {cause.strerror}") from cause
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether this is the standard output, a pipe or a device: written to as it is, with no second file beside it."""
     if os.fspath(path) in DESCRIPTORS:
         return True
-    found = _stat(Path(path))
-    return found is not None and not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode))
+    status = _stat(Path(path))
+    return status is not None and not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode))
 
 
 # ---------------------------------------------------------------- what must stay
 
 
-def _refuse_kept(place: Path, kept: Kept, force: bool) -> None:
+def _refuse_kept(file: Path, kept: Kept, force: bool) -> None:
     """OutputExists if the path leads to a session, to one of its journals or to a file that it reads."""
-    found, target = _stat(place), _target(place)
+    status, target = _stat(file), _target(file)
     for what, path in kept.files.items():
-        if _same(found, path) or target == _target(path) or (path.is_dir() and _target(path) in target.parents):
-            raise _never(place, what)
-    if found is not None and stat.S_ISREG(found.st_mode):
-        if _is_session(place):
-            raise _never(place, "a session file")
-        if force and _is_item(found, target.name, kept):  # without force it is refused in any case
-            raise _never(place, "an item that labellers are shown")
+        if _same(status, path) or target == _target(path) or (path.is_dir() and _target(path) in target.parents):
+            raise _never(file, what)
+    if status is not None and stat.S_ISREG(status.st_mode):
+        if _is_session(file):
+            raise _never(file, "a session file")
+        if force and _is_item(status, target.name, kept):  # without force it is refused in any case
+            raise _never(file, "an item that labellers are shown")
     for ending in COMPANIONS:
         owner = target.with_name(target.name.removesuffix(ending) or target.name)
         if owner != target and (owner in map(_target, kept.files.values()) or _is_session(owner)):
-            raise _never(place, f"the name of a journal of the session {owner.name}")
+            raise _never(file, f"the name of a journal of the session {owner.name}")
 
 
-def _never(place: Path, what: str) -> OutputExists:
-    return OutputExists(f"{place} is {what} and is never written over, not even by force; give another name")
+def _never(file: Path, what: str) -> OutputExists:
+    return OutputExists(f"{file} is {what} and is never written over, not even by force; give another name")
 
 
-def _is_item(found: os.stat_result, name: str, kept: Kept) -> bool:
+def _is_item(status: os.stat_result, name: str, kept: Kept) -> bool:
     """Whether one of the items is the path of that file."""
-    values = (one for item in kept.items for one in (item.values() if isinstance(item, Mapping) else (item,)))
+    values = (value for item in kept.items for value in (item.values() if isinstance(item, Mapping) else (item,)))
     paths = (value for value in values if isinstance(value, str | os.PathLike) and os.path.basename(value) == name)
-    return any(_same(found, kept.folder / path) for path in paths)
+    return any(_same(status, kept.folder / path) for path in paths)
 
 
 def _is_session(path: Path) -> bool:
@@ -149,9 +149,9 @@ def _is_session(path: Path) -> bool:
     return head[:16] == b"SQLite format 3\x00" and head[68:72] == SESSION_MARK
 
 
-def _same(found: os.stat_result | None, path: Path) -> bool:
-    other = None if found is None else _stat(path)
-    return found is not None and other is not None and os.path.samestat(found, other)
+def _same(status: os.stat_result | None, path: Path) -> bool:
+    other = None if status is None else _stat(path)
+    return status is not None and other is not None and os.path.samestat(status, other)
 
 
 def _stat(path: Path) -> os.stat_result | None:
@@ -221,11 +221,11 @@ def _sync_folder(folder: Path) -> None:
             ) from cause
 
 
-def _pour(place: Path, content: bytes) -> None:
+def _pour(path: Path, content: bytes) -> None:
     """Write into something that is there: the standard output, a pipe, a device."""
-    number = DESCRIPTORS.get(os.fspath(place))
+    number = DESCRIPTORS.get(os.fspath(path))
     if number is None:
-        with place.open("wb") as file:
+        with path.open("wb") as file:
             file.write(content)
         return
     stream = sys.stdout if number == 1 else sys.stderr

@@ -71,14 +71,14 @@ class WidthPlan:
 
     def labels_for(self, metric: str, half_width: float, method: str) -> float:
         """About how many labels a half-width needs, between the budgets looked at; nan if more than the largest."""
-        path = [(one.labels, one.half_width) for one in self.widths if (one.metric, one.method) == (metric, method)]
-        reached = [place for place, (_, width) in enumerate(path) if width <= half_width]
+        path = [(row.labels, row.half_width) for row in self.widths if (row.metric, row.method) == (metric, method)]
+        reached = [index for index, (_, width) in enumerate(path) if width <= half_width]
         if not reached:
             return math.nan
-        place = reached[0]
-        if place == 0:
+        index = reached[0]
+        if index == 0:
             return float(path[0][0])
-        (n0, w0), (n1, w1) = path[place - 1], path[place]
+        (n0, w0), (n1, w1) = path[index - 1], path[index]
         if math.isnan(w0) or w0 <= w1:
             return float(n1)
         share = (w0**-2 - half_width**-2) / (w0**-2 - w1**-2)  # widths shrink like 1 / sqrt(labels)
@@ -117,7 +117,7 @@ def plan_widths(
     chances, assumption = imagination(pool, accuracy, begun)
     batch = max(1, steps[-1] // BATCHES)
     task = replace(task, budget=steps[-1] if sides else None)
-    found: dict[tuple[str, str, int], list[float]] = {}
+    half_widths: dict[tuple[str, str, int], list[float]] = {}
     settled: dict[tuple[str, str, float, str], list[float]] = {}
     with progress_bar("planning", worlds * len(chosen), shown=progress) as bar:
         for world in range(worlds):
@@ -127,8 +127,8 @@ def plan_widths(
                 ends: dict[tuple[str, float, str], float] = {}
                 for labels, reached in _path(method, now, begun, truth, steps, batch, every_batch=bool(sides)):
                     estimates = method.estimate(now, reached)
-                    for one in estimates if labels in steps else ():
-                        found.setdefault((method.name, one.metric, labels), []).append(one.half_width)
+                    for estimate in estimates if labels in steps else ():
+                        half_widths.setdefault((method.name, estimate.metric, labels), []).append(estimate.half_width)
                     for metric, value in sides:
                         for kind in _settled_by(method, now, reached, estimates[metric.name], metric, value):
                             ends.setdefault((metric.name, value, kind), float(labels))
@@ -137,7 +137,7 @@ def plan_widths(
                         labels_needed = ends.get((metric.name, value, kind), math.inf)
                         settled.setdefault((method.name, metric.name, value, kind), []).append(labels_needed)
                 bar.advance(1)
-    widths = (PlannedWidth(*key, _mean(values)) for key, values in found.items())
+    widths = (PlannedWidth(*key, _mean(values)) for key, values in half_widths.items())
     offered = {method.name: method for method in chosen}
     decisions = (
         PlannedDecision(*key, _median(values), sum(map(math.isfinite, values)) / len(values))
@@ -147,16 +147,16 @@ def plan_widths(
     return WidthPlan(tuple(widths), assumption, tuple(decisions), task.population, _unlearnable(pool, accuracy, begun))
 
 
-def _thresholds(given: Mapping[str, float], task: Task) -> list[tuple[Metric, float]]:
+def _thresholds(thresholds: Mapping[str, float], task: Task) -> list[tuple[Metric, float]]:
     """Metrics of the task with the value that they are compared with; PlanError if one is not among them."""
-    known = {metric.name: metric for metric in task.metrics}
-    for name, value in given.items():
-        if name not in known:
-            raise PlanError(f"threshold for {name!r}, which is no metric of the plan; metrics are {listing(known)}")
-        low, high = known[name].bounds
+    metrics = {metric.name: metric for metric in task.metrics}
+    for name, value in thresholds.items():
+        if name not in metrics:
+            raise PlanError(f"threshold for {name!r}, which is no metric of the plan; metrics are {listing(metrics)}")
+        low, high = metrics[name].bounds
         if not low <= value <= high:
             raise PlanError(f"threshold {name}={value:g} is no value that it can take; expected {low:g} to {high:g}")
-    return [(known[name], value) for name, value in given.items()]
+    return [(metrics[name], value) for name, value in thresholds.items()]
 
 
 def _settled_by(
@@ -184,19 +184,19 @@ def imagination(pool: Pool, accuracy: float | None, history: History) -> tuple[N
     rows, n_classes = np.arange(len(pool)), len(pool.classes)
     if pool.scores is not None and accuracy is None:
         chances = pool.scores
-        said = f"the model's own scores are right (accuracy {chances[rows, pool.predictions].mean():.2f})"
+        assumption = f"the model's own scores are right (accuracy {chances[rows, pool.predictions].mean():.2f})"
     else:
         right = ASSUMED_ACCURACY if accuracy is None else accuracy
         chances = np.full((len(pool), n_classes), (1 - right) / (n_classes - 1))
         chances[rows, pool.predictions] = right
-        said = f"the model is right {right:.0%} of the time in every class"
+        assumption = f"the model is right {right:.0%} of the time in every class"
     if not history.labels:
-        return chances, f"assuming that {said}"
+        return chances, f"assuming that {assumption}"
     counts = table_of(pool.predictions[history.labelled], history.codes, n_classes)
     weight = PRIOR_LABELS / (counts.sum(1) + PRIOR_LABELS)
     seen = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     mixed = weight[pool.predictions, None] * chances + ((1 - weight)[:, None] * seen)[pool.predictions]
-    return mixed, f"going by {len(history.labels)} known labels, and else assuming that {said}"
+    return mixed, f"going by {len(history.labels)} known labels, and else assuming that {assumption}"
 
 
 def _unlearnable(pool: Pool, accuracy: float | None, history: History) -> str:
@@ -241,8 +241,8 @@ def _path(
             yield labels, history
 
 
-def _with_interval(wanted: str | Method, pool: Pool) -> Method:
-    method = method_named(wanted)
+def _with_interval(choice: str | Method, pool: Pool) -> Method:
+    method = method_named(choice)
     check(method, pool)
     if method.traits.interval == "none":
         raise PlanError(f"method {method.name!r} gives no interval, so there is no width to plan; try tradition")

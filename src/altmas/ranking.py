@@ -87,7 +87,7 @@ class Ranking(Sequence[Ranked]):
     def __getitem__(self, key: int | str | slice) -> Ranked | Sequence[Ranked]:
         """By position, or by the name of the model."""
         if isinstance(key, str):
-            return {one.model: one for one in self.models}[key]
+            return {ranked.model: ranked for ranked in self.models}[key]
         return self.models[key]
 
     def __len__(self) -> int:
@@ -106,7 +106,7 @@ class Ranking(Sequence[Ranked]):
 
     def tier(self, name: str) -> tuple[str, ...]:
         """The models of a tier: "best", "not told apart" or "worse"."""
-        return tuple(one.model for one in self.models if one.tier == name)
+        return tuple(ranked.model for ranked in self.models if ranked.tier == name)
 
     @property
     def summary(self) -> str:
@@ -115,25 +115,25 @@ class Ranking(Sequence[Ranked]):
             return self.note
         tied, worse = self.tier(TIED), self.tier(WORSE)
         where = f"on {ABOUT_WHAT[self.about]}"
-        told = f"By {self.metric} {where}, {self.best} looks best after {self.labels:,} labels; "
+        sentence = f"By {self.metric} {where}, {self.best} looks best after {self.labels:,} labels; "
         if len(self.models) == 2:
-            told += f"{self.models[1].model} is {'shown to be worse' if worse else 'not shown to be worse'}"
+            sentence += f"{self.models[1].model} is {'shown to be worse' if worse else 'not shown to be worse'}"
         else:
-            told += f"{len(worse)} of the other {len(self.models) - 1} models "
-            told += f"{'is' if len(worse) == 1 else 'are'} shown to be worse"
+            sentence += f"{len(worse)} of the other {len(self.models) - 1} models "
+            sentence += f"{'is' if len(worse) == 1 else 'are'} shown to be worse"
         if tied and len(self.models) > 2:
-            told += f", {len(tied)} not yet"
+            sentence += f", {len(tied)} not yet"
         if self.contender is not None:
-            wanted = self.labels_to_separate
-            more = "more labels than the pool has" if wanted is None else f"about {wanted:,} more"
-            told += f". To tell it from {self.contender} takes {more}"
+            needed = self.labels_to_separate
+            more = "more labels than the pool has" if needed is None else f"about {needed:,} more"
+            sentence += f". To tell it from {self.contender} takes {more}"
         if self.alike:
-            told += f". No label can tell it from {listing(self.alike)}: they say the same of every point"
-        return told + "."
+            sentence += f". No label can tell it from {listing(self.alike)}: they say the same of every point"
+        return sentence + "."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
-        rows = [plain(asdict(one)) for one in self.models]
+        rows = [plain(asdict(ranked)) for ranked in self.models]
         whole = {"metric": self.metric, "confidence": self.confidence, "labels": self.labels, "method": self.method}
         whole |= {"about": self.about}
         next_pair = {"contender": self.contender, "labels_to_separate": self.labels_to_separate}
@@ -142,7 +142,7 @@ class Ranking(Sequence[Ranked]):
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
-        return frame_of([asdict(one) for one in self.models])
+        return frame_of([asdict(ranked) for ranked in self.models])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in ("model", self.metric, "behind the best", "interval", "tier"))
@@ -150,13 +150,12 @@ class Ranking(Sequence[Ranked]):
         return f"<p>{escape(self.summary)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _row(one: Ranked) -> str:
-    value = "undefined" if math.isnan(one.value) else f"{one.value:.4f}"
-    bounds = "" if math.isnan(one.low) else f"[{one.low:+.4f}, {one.high:+.4f}]"
-    behind = "" if math.isnan(one.behind) else f"{one.behind:+.4f}"
-    return (
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in (one.model, value, behind, bounds, one.tier)) + "</tr>"
-    )
+def _row(ranked: Ranked) -> str:
+    value = "undefined" if math.isnan(ranked.value) else f"{ranked.value:.4f}"
+    bounds = "" if math.isnan(ranked.low) else f"[{ranked.low:+.4f}, {ranked.high:+.4f}]"
+    behind = "" if math.isnan(ranked.behind) else f"{ranked.behind:+.4f}"
+    cells = (ranked.model, value, behind, bounds, ranked.tier)
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
 # ---------------------------------------------------------------- from a session
@@ -186,35 +185,35 @@ def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ..
     if task.ahead:
         check_ahead(method, task.pool)
     contest = method.contest(task, history, metrics)
-    told = (name, task.confidence, len(history.labels), method.name)
+    details = (name, task.confidence, len(history.labels), method.name)
     if contest is None:
-        unknown = tuple(Ranked(one, math.nan, math.nan, math.nan, math.nan, TIED) for one in names)
+        unknown = tuple(Ranked(model, math.nan, math.nan, math.nan, math.nan, TIED) for model in names)
         return Ranking(
-            unknown, *told, note="no drawn label yet: nothing is known about these models", about=task.population
+            unknown, *details, note="no drawn label yet: nothing is known about these models", about=task.population
         )
-    return replace(_ranking(contest, names, task, told), about=task.population)
+    return replace(_ranking(contest, names, task, details), about=task.population)
 
 
-def _ranking(contest: Contest, names: list[str], task: Task, told: tuple[str, float, int, str]) -> Ranking:
+def _ranking(contest: Contest, names: list[str], task: Task, details: tuple[str, float, int, str]) -> Ranking:
     best = contest.best
     factors = contest.critical(task.confidence, stream(task.seed, "ranking", contest.labels))
     rows = [_ranked(contest, k, name, float(factors[k])) for k, name in enumerate(names)]
-    alike = tuple(one.model for k, one in enumerate(rows) if one.tier == TIED and contest.same_as_best(k))
-    places = {BEST: 0, TIED: 1, WORSE: 2}
-    rows.sort(key=lambda one: (places[one.tier], math.isnan(one.behind), one.behind))
-    tied = [one for one in rows if one.tier == TIED and not math.isnan(one.behind) and one.model not in alike]
+    alike = tuple(row.model for k, row in enumerate(rows) if row.tier == TIED and contest.same_as_best(k))
+    order = {BEST: 0, TIED: 1, WORSE: 2}
+    rows.sort(key=lambda row: (order[row.tier], math.isnan(row.behind), row.behind))
+    tied = [row for row in rows if row.tier == TIED and not math.isnan(row.behind) and row.model not in alike]
     if not tied or contest.unlabelled == 0:
-        return Ranking(tuple(rows), *told, contender=tied[0].model if tied else None, alike=alike)
-    other = names.index(tied[0].model)
-    floor = contest.least_half_width(best, other, float(factors[other]))
+        return Ranking(tuple(rows), *details, contender=tied[0].model if tied else None, alike=alike)
+    contender = names.index(tied[0].model)
+    floor = contest.least_half_width(best, contender, float(factors[contender]))
     more = _more_labels(tied[0], contest, floor)
-    return Ranking(tuple(rows), *told, contender=tied[0].model, labels_to_separate=more, alike=alike)
+    return Ranking(tuple(rows), *details, contender=tied[0].model, labels_to_separate=more, alike=alike)
 
 
 def _ranked(contest: Contest, k: int, name: str, factor: float) -> Ranked:
     """One model beside the best; values and differences inside their bounds, as estimates are."""
     best, sign = contest.best, -1.0 if contest.metrics[0].lower_is_better else 1.0
-    value, highest = (_inside(float(contest.values[one]), contest.metrics[one].bounds) for one in (k, best))
+    value, highest = (_inside(float(contest.values[index]), contest.metrics[index].bounds) for index in (k, best))
     if k == best:
         return Ranked(name, value, 0.0, math.nan, math.nan, BEST)
     low, high = contest.interval(best, k, factor)
@@ -238,5 +237,5 @@ def _more_labels(contender: Ranked, contest: Contest, floor: float = 0.0) -> int
     if not (contender.behind > floor and math.isfinite(reach)):
         return None
     left = max(reach**2 - floor**2, 0.0) / (contender.behind**2 - floor**2)
-    wanted = contest.labels * max(left, 1.0) - contest.labels
-    return None if wanted > contest.unlabelled else max(1, math.ceil(wanted))
+    more = contest.labels * max(left, 1.0) - contest.labels
+    return None if more > contest.unlabelled else max(1, math.ceil(more))

@@ -69,8 +69,8 @@ class Ratio:
 
     def totals(self, outcomes: Array) -> tuple[float, float]:
         """Sums of num and of den over the points whose outcome is known; skipped ones count 0."""
-        told = np.flatnonzero(outcomes >= 0)
-        cell = self.kind[told], outcomes[told]
+        labelled = np.flatnonzero(outcomes >= 0)
+        cell = self.kind[labelled], outcomes[labelled]
         return float(self.num[cell].sum()), float(self.den[cell].sum())
 
 
@@ -181,8 +181,8 @@ class Difference:
         """(N, 3) probabilities of the outcomes from those of the classes (N, C)."""
         points = np.arange(len(self.first))
         differ = self.first != self.second
-        one, two = (np.where(differ, probabilities[points, of], 0.0) for of in (self.first, self.second))
-        return np.stack([np.maximum(1 - one - two, 0), one, two], axis=1)
+        only_first, only_second = (np.where(differ, probabilities[points, of], 0.0) for of in (self.first, self.second))
+        return np.stack([np.maximum(1 - only_first - only_second, 0), only_first, only_second], axis=1)
 
 
 def difference(first: Array, second: Array, weight: Array | None = None) -> Difference:

@@ -156,9 +156,9 @@ def _shared(memo: Memo) -> Iterator[None]:
 
 def _as_sample(pool: Pool) -> Pool:
     """The pool as methods see a sample of it, for what they can do and cannot."""
-    other = copy(pool)
-    other.sampled_from = len(pool) + 1
-    return other
+    sample = copy(pool)
+    sample.sampled_from = len(pool) + 1
+    return sample
 
 
 def _refuse_sample(pool: Pool, sample: int | None, about: About) -> None:
@@ -224,21 +224,21 @@ def _run(
             rows += [
                 {
                     "method": method.name,
-                    "metric": one.metric,
+                    "metric": estimate.metric,
                     "labels": labels,
                     "repeat": repeat,
-                    "value": one.value,
-                    "low": one.low,
-                    "high": one.high,
-                    "truth": exact[one.metric],
-                    "effective_labels": one.effective_labels,
+                    "value": estimate.value,
+                    "low": estimate.low,
+                    "high": estimate.high,
+                    "truth": exact[estimate.metric],
+                    "effective_labels": estimate.effective_labels,
                     "seconds": seconds,
                 }
-                for one in estimates
+                for estimate in estimates
             ]
             if task.rank:
-                told = {"method": method.name, "labels": labels, "repeat": repeat, "seconds": seconds}
-                rows.append(told | _choice(method, task, history, best))
+                common = {"method": method.name, "labels": labels, "repeat": repeat, "seconds": seconds}
+                rows.append(common | _choice(method, task, history, best))
     return rows
 
 
@@ -249,25 +249,25 @@ def sample_of_groups(pool: Pool, rng: np.random.Generator) -> tuple[NDArray[np.i
     order = np.argsort(pool.group, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(pool.group[order])) + 1)
     drawn = [members[k] for k in rng.integers(len(members), size=len(members))]
-    return np.concatenate(drawn), np.repeat(np.arange(len(drawn)), [len(one) for one in drawn])
+    return np.concatenate(drawn), np.repeat(np.arange(len(drawn)), [len(group) for group in drawn])
 
 
 def _choice(method: Method, task: Task, history: History, true: Mapping[str, float]) -> Row:
     """The true metric of the model that is ranked best, beside that of the truly best one, and who was excluded."""
-    found = rank_models(method, task, history, task.rank, task.rank[0].name)
+    ranking = rank_models(method, task, history, task.rank, task.rank[0].name)
     values = {metric.model: true[metric.name] for metric in task.rank}
     best = (min if task.rank[0].lower_is_better else max)(values.values())
     base = task.rank[0].name.removeprefix(f"{task.rank[0].model}: ")
     return {
         "metric": f"{base} of the model ranked best",
-        "value": values[found.best],
+        "value": values[ranking.best],
         "low": math.nan,
         "high": math.nan,
         "truth": best,
         "effective_labels": math.nan,
-        "chosen": found.best,
-        "worse": list(found.tier(WORSE)),
-        "best_excluded": any(values[name] == best for name in found.tier(WORSE)),
+        "chosen": ranking.best,
+        "worse": list(ranking.tier(WORSE)),
+        "best_excluded": any(values[name] == best for name in ranking.tier(WORSE)),
     }
 
 
@@ -277,8 +277,8 @@ def label_until(
     """The history after the method has chosen, and the oracle has labelled, points up to that number of labels."""
     while len(history.labels) < labels and history.open.any():
         drawn = method.propose(task, history, min(batch, labels - len(history.labels)))
-        told = {int(row): int(oracle(int(row))) for row in drawn.indices}
-        history = replace(history, batches=(*history.batches, drawn), labels={**history.labels, **told})
+        answers = {int(row): int(oracle(int(row))) for row in drawn.indices}
+        history = replace(history, batches=(*history.batches, drawn), labels={**history.labels, **answers})
     return history
 
 

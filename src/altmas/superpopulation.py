@@ -115,30 +115,30 @@ class Influences:
 
 
 def spread_of_pool(
-    told: Influences, value: float, bounds: tuple[float, float], tail: float, fraction: float = 0.0
+    influences: Influences, value: float, bounds: tuple[float, float], tail: float, fraction: float = 0.0
 ) -> PoolSpread:
     """What the pool says about data like it; tail = log(1 / chance of a miss on one side).
 
     fraction  share f of what it is about that the pool is (P2): 0 for data to come
     """
-    groups = effective_groups(told.counting, told.groups)
-    seen = [told.groups_with(sign) for sign in (-1.0, 1.0)]
-    variance = variance_between(told)
-    if told.groups is not None:
-        variance = max(variance, told.squares * least_effect(min(seen), float(told.counting.sum()), groups))
-    ratio = variance / told.squares if told.squares > 0 else 1.0  # design effect of the groups
+    groups = effective_groups(influences.counting, influences.groups)
+    seen = [influences.groups_with(sign) for sign in (-1.0, 1.0)]
+    variance = variance_between(influences)
+    if influences.groups is not None:
+        variance = max(variance, influences.squares * least_effect(min(seen), float(influences.counting.sum()), groups))
+    ratio = variance / influences.squares if influences.squares > 0 else 1.0  # design effect of the groups
     tail *= seldom_outside(fraction)
-    low, high = (_unseen(abs(value - bound), groups, tail, one) for bound, one in zip(bounds, seen, strict=True))
+    low, high = (_unseen(abs(value - bound), groups, tail, count) for bound, count in zip(bounds, seen, strict=True))
     left = 1 - fraction
     evidence = Evidence(
         variance=left * variance,
-        skew_low=left * max(-told.skew * ratio, 0.0),
-        skew_high=left * max(told.skew * ratio, 0.0),
-        curve=left * ratio / max(told.size, 1),
+        skew_low=left * max(-influences.skew * ratio, 0.0),
+        skew_high=left * max(influences.skew * ratio, 0.0),
+        curve=left * ratio / max(influences.size, 1),
         unseen_low=low,
         unseen_high=high,
     )
-    return PoolSpread(evidence, math.inf if told.groups is None else groups)
+    return PoolSpread(evidence, math.inf if influences.groups is None else groups)
 
 
 def seldom_outside(fraction: float) -> float:
@@ -153,16 +153,16 @@ def left_when_labelled(labelled: float, fraction: float) -> float:
     return labelled * (1 - fraction) / (1 - fraction * labelled)
 
 
-def variance_between(told: Influences) -> float:
+def variance_between(influences: Influences) -> float:
     """F of (F1); while labels are missing at least the share of S^2 that belongs to points without one."""
-    n = told.size
-    if told.groups is None:
-        return told.squares * n / max(n - 1, 1)
-    sums = group_sums(told.contributions, told.groups)
-    together = float((sums**2).sum() - (told.contributions**2).sum())
-    least = told.squares * (1 - len(told.labelled) / max(n, 1))
-    count = len(np.unique(told.groups))
-    return max(told.squares + together, least, 0.0) * count / max(count - 1, 1)
+    n = influences.size
+    if influences.groups is None:
+        return influences.squares * n / max(n - 1, 1)
+    sums = group_sums(influences.contributions, influences.groups)
+    together = float((sums**2).sum() - (influences.contributions**2).sum())
+    least = influences.squares * (1 - len(influences.labelled) / max(n, 1))
+    count = len(np.unique(influences.groups))
+    return max(influences.squares + together, least, 0.0) * count / max(count - 1, 1)
 
 
 def effective_groups(counting: Array, groups: Array | None) -> float:
@@ -180,8 +180,8 @@ def group_sums(values: Array, groups: Array) -> Array:
 
 def groups_moving(moves: Array, groups: Array, largest: float) -> float:
     """(sum a_g)^2 / sum a_g^2 with a_g the sum of the moves of a group that are not negligible."""
-    kept = np.where(moves > SEEN * largest, moves, 0.0)
-    sums = group_sums(kept, groups) if kept.any() else np.zeros(1)
+    counted = np.where(moves > SEEN * largest, moves, 0.0)
+    sums = group_sums(counted, groups) if counted.any() else np.zeros(1)
     return float(sums.sum() ** 2 / (sums**2).sum()) if sums.any() else 0.0
 
 

@@ -91,10 +91,10 @@ def around(
     values: Iterable[float | None], least: float = 0.02, within: tuple[float, float] | None = None
 ) -> tuple[float, float]:
     """(low, high) that hold all values with a margin; `within` are ends that no value can pass."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if not known:
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    if not finite:
         return 0.0, 1.0
-    low, high = min(known), max(known)
+    low, high = min(finite), max(finite)
     margin = max(0.06 * (high - low), least / 2)
     low, high = low - margin, high + margin
     if within is not None and math.isfinite(within[0]) and math.isfinite(within[1]):
@@ -112,11 +112,11 @@ def short(value: float) -> str:
 
 def element(tag: str, *content: str, **attributes: object) -> str:
     """One element; attribute names lose a trailing _ and write - for inner ones, values are escaped, content is not."""
-    given = "".join(
+    written = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"' for name, value in attributes.items()
     )
     inner = "".join(content)
-    return f"<{tag}{given}>{inner}</{tag}>" if inner else f"<{tag}{given}/>"
+    return f"<{tag}{written}>{inner}</{tag}>" if inner else f"<{tag}{written}/>"
 
 
 def _plain(value: object) -> str:
@@ -183,17 +183,18 @@ def intervals(name: str, title: str, rows: Sequence[Interval], within: tuple[flo
     parts = [_across(scale, TOP, height - FOOT)]
     for number, row in enumerate(rows):
         parts.append(_row(row, scale, TOP + ROW * number))
-    return chart(name, title, "; ".join(map(said, rows)) + ".", *parts, kind="wide", height=height, width="100%")
+    words = "; ".join(map(row_in_words, rows)) + "."
+    return chart(name, title, words, *parts, kind="wide", height=height, width="100%")
 
 
 def _ends(rows: Sequence[Interval]) -> list[float | None]:
-    found: list[float | None] = []
+    ends: list[float | None] = []
     for row in rows:
-        found += [row.value, row.low, row.high, row.limit, *(row.check or ())]
-    return found
+        ends += [row.value, row.low, row.high, row.limit, *(row.check or ())]
+    return ends
 
 
-def said(row: Interval) -> str:
+def row_in_words(row: Interval) -> str:
     """A row in words."""
     words = f"{row.name} {row.value:.3f}"
     words += "" if row.low is None or row.high is None else f" ({row.low:.3f} to {row.high:.3f})"
@@ -216,7 +217,7 @@ def _row(row: Interval, scale: Scale, top: float) -> str:
     marks.append(text(shortened(row.name), x=0, y=top + 15, class_="name"))
     marks.append(_bar(row.low, row.high, scale, middle, f"bar {row.tone}"))
     marks.append(element("circle", cx=per_cent(scale.inside(row.value)), cy=middle, r=6, class_=row.tone))
-    words = said(row)
+    words = row_in_words(row)
     if row.check is not None:
         value, low, high = row.check
         marks.append(_bar(low, high, scale, middle + 10, "thin"))
@@ -293,10 +294,10 @@ def path(
     for step in steps:
         words = f"{step.x:,.0f} {across}: {step.value:.4f}"
         words += "" if step.low is None or step.high is None else f" ({step.low:.4f} to {step.high:.4f})"
-        places = {"cx": x(step.x), "cy": y.inside(step.value)}
+        centre = {"cx": x(step.x), "cy": y.inside(step.value)}
         parts.append(
             told(
-                words, element("circle", **places, r=3, class_="plain"), element("circle", **places, r=9, class_="hit")
+                words, element("circle", **centre, r=3, class_="plain"), element("circle", **centre, r=9, class_="hit")
             )
         )
     last = steps[-1]
@@ -328,12 +329,12 @@ def curve(name: str, title: str, points: Sequence[CurvePoint], *, axes: tuple[st
         parts.append(told("equal", element("polyline", points=_points([(0, 0), (1, 1)], x, y), class_="limit")))
     if edge:
         parts.append(element("polygon", points=_points(edge, x, y), class_="band"))
-    parts.append(element("polyline", points=_points([(one.x, one.value) for one in points], x, y), class_="line"))
+    parts.append(element("polyline", points=_points([(point.x, point.value) for point in points], x, y), class_="line"))
     for point in points:
         words = f"{across} {point.x:.3f}, {up} {point.value:.3f}"
         words += "" if point.low is None or point.high is None else f" ({point.low:.3f} to {point.high:.3f})"
-        places = {"cx": x(point.x), "cy": y.inside(point.value)}
-        marks = element("circle", **places, r=3, class_="plain"), element("circle", **places, r=9, class_="hit")
+        centre = {"cx": x(point.x), "cy": y.inside(point.value)}
+        marks = element("circle", **centre, r=3, class_="plain"), element("circle", **centre, r=9, class_="hit")
         parts.append(told(f"{words}, {point.at}", *marks))
     first, last = points[0], points[-1]
     words = (
@@ -353,8 +354,8 @@ def dots(
     best: Sequence[tuple[float, float]] = (),
 ) -> Markup:
     """Dots (x, y, class, words), and a line of the best so far."""
-    y = Scale(*around([one[1] for one in points]), HEIGHT - BELOW, ABOVE)
-    low, high = min(one[0] for one in points), max(one[0] for one in points)
+    y = Scale(*around([point[1] for point in points]), HEIGHT - BELOW, ABOVE)
+    low, high = min(point[0] for point in points), max(point[0] for point in points)
     low, high = (low / 1.15, high * 1.15) if log else (low - 0.5, high + 0.5)
     x = Scale(low, high, LEFT, WIDTH - RIGHT, log)
     parts = [panel_axes(x, y, across, title)]
@@ -364,7 +365,7 @@ def dots(
         parts.append(element("polyline", points=_points(stairs, x, y), class_="best"))
     for at, value, kind, words in points:
         parts.append(told(words, element("circle", cx=x(at), cy=y(value), r=4, class_=kind)))
-    least = min(points, key=lambda one: one[1])
+    least = min(points, key=lambda point: point[1])
     return panel(name, title, f"{len(points)} dots; the lowest is {least[1]:.4f} at {across} {least[0]:.3g}.", *parts)
 
 
@@ -388,8 +389,8 @@ def panel_axes(x: Scale, y: Scale, across: str, title: str) -> str:
 def log_ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Round values on a log scale: powers of ten, with 2 and 5 times them where there is room."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    found = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
-    inside = [round(value, 12) for value in found if low <= value <= high]
+    values = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+    inside = [round(value, 12) for value in values if low <= value <= high]
     return (
         inside if len(inside) <= most else [value for value in inside if math.log10(value) % 1 < 1e-9] or inside[:most]
     )

@@ -17,7 +17,7 @@ def detached(values: Any, what: str) -> Any:
     has no numbers in memory.
     """
     if isinstance(values, list | tuple) and any(map(is_tensor, values)):
-        return [_array(one, what) if is_tensor(one) else one for one in values]
+        return [_array(value, what) if is_tensor(value) else value for value in values]
     return _array(values, what) if is_tensor(values) else values
 
 
@@ -27,6 +27,6 @@ def _array(tensor: Any, what: str) -> Any:
     if getattr(tensor.device, "type", "") == "meta":
         raise PoolError(f"{what} is a tensor on the device 'meta', which holds no numbers; expected one with values")
     plain = tensor.detach().cpu()
-    known = plain.float() if str(plain.dtype).startswith(("torch.bfloat16", "torch.float8")) else plain
-    array = known.numpy()
+    supported = plain.float() if str(plain.dtype).startswith(("torch.bfloat16", "torch.float8")) else plain
+    array = supported.numpy()
     return array.item() if array.ndim == 0 else array

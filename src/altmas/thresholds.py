@@ -58,7 +58,10 @@ class ThresholdChoice:
         return not math.isnan(self.threshold)
 
     def __str__(self) -> str:
-        kept, cost = (f"{one.metric} {one.value:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in (self.kept, self.cost))
+        kept, cost = (
+            f"{estimate.metric} {estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"
+            for estimate in (self.kept, self.cost)
+        )
         labels = f"{self.kept.labels} label{'' if self.kept.labels == 1 else 's'}"
         if self.too_early:
             return f"no threshold yet: nothing is called shown with fewer than {LEAST_DRAWN} drawn labels ({labels})"
@@ -89,8 +92,8 @@ def choose_threshold(session: "Session", text: str) -> ThresholdChoice:
     grid = candidates(scores_of(session.pool, metric.model)[:, metric.classes[0]])
     kept, cost = (_along(kind, metric, grid, session.pool) for kind in (metric.kind, metric.about.paid_in))
     task = replace(session.task, metrics=(*kept.values(), *cost.values()), targets=())
-    told = session.method.estimate(task, session.history)
-    path = tuple((t, told[kept[t].name], told[cost[t].name]) for t in grid if t in kept and t in cost)
+    estimates = session.method.estimate(task, session.history)
+    path = tuple((t, estimates[kept[t].name], estimates[cost[t].name]) for t in grid if t in kept and t in cost)
     complete = len(session.history.labels) == len(session.pool) and not session.task.beyond
     early = session.history.drawn_labels < LEAST_DRAWN and not complete
     order = path if metric.about.falls else path[: max(1, round(len(path) * (1 - FIRST_SHARE)))][::-1]
@@ -122,18 +125,18 @@ def candidates(scores: Array) -> list[float]:
     ordered = np.sort(np.asarray(scores, np.float64))
     below = np.cumsum(ordered) - ordered
     steps = np.arange(CANDIDATES) / CANDIDATES * ordered.sum()
-    places = np.minimum(np.searchsorted(below, steps), len(ordered) - 1)
-    return sorted(set(ordered[places].tolist()))
+    positions = np.minimum(np.searchsorted(below, steps), len(ordered) - 1)
+    return sorted(set(ordered[positions].tolist()))
 
 
 def _along(kind: str, metric: Metric, grid: list[float], pool: Pool) -> dict[float, Metric]:
     """{threshold: metric of that kind}, where it can be defined."""
-    found = {}
+    metrics = {}
     before = "" if metric.model is None else f"{metric.model}: "
     for threshold in grid:
         try:
-            (found[threshold],) = metric_set(f"{before}{kind}[{pool.classes[metric.classes[0]]},{threshold!r}]", pool)
+            (metrics[threshold],) = metric_set(f"{before}{kind}[{pool.classes[metric.classes[0]]},{threshold!r}]", pool)
         except MetricError as refused:  # precision where no score reaches the threshold
             if "can never be defined" not in str(refused):
                 raise
-    return found
+    return metrics

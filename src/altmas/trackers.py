@@ -40,19 +40,19 @@ def log_to_mlflow(session: "Session", *, report: bool = True, run_id: str | None
     try:
         mlflow.set_tags(_tags(session))
         mlflow.log_params(_params(session))
-        known: set[int] = set()
+        logged: set[int] = set()
         for labels, estimates in _steps(session):
             values = values_of(estimates)
-            known = known or _logged_steps(mlflow, str(run.info.run_id), values)
-            if values and labels not in known:
+            logged = logged or _logged_steps(mlflow, str(run.info.run_id), values)
+            if values and labels not in logged:
                 mlflow.log_metrics(values, step=labels)
         if report:
             with tempfile.TemporaryDirectory() as folder:
-                place = Path(folder)
-                report_of(session, place / "report.html")
-                session.export_events(place / "events.jsonl")
+                path = Path(folder)
+                report_of(session, path / "report.html")
+                session.export_events(path / "events.jsonl")
                 for name in ("report.html", "report.json", "events.jsonl"):
-                    mlflow.log_artifact(str(place / name))
+                    mlflow.log_artifact(str(path / name))
     finally:
         if active is None:
             mlflow.end_run()
@@ -70,14 +70,14 @@ def _mlflow() -> ModuleType:
 def _logged_steps(mlflow: ModuleType, run_id: str, values: Mapping[str, float]) -> set[int]:
     """The steps at which the run has one of these metrics."""
     client = mlflow.MlflowClient()
-    return {int(one.step) for name in values for one in client.get_metric_history(run_id, name)}
+    return {int(entry.step) for name in values for entry in client.get_metric_history(run_id, name)}
 
 
 def _steps(session: "Session") -> list[tuple[int, list[dict[str, Any]]]]:
     """(labels, estimates) of those that were made on the way (of the trajectory where none was), and those of now."""
     now = len(session.history.labels)
-    made = [(int(one["labels"]), list(one["estimates"])) for one in session.logged_estimates()]
-    past = [step for step in made if 0 < step[0] < now]
+    logged = [(int(entry["labels"]), list(entry["estimates"])) for entry in session.logged_estimates()]
+    past = [step for step in logged if 0 < step[0] < now]
     if not past:
         past = [(labels, _plain(estimates)) for labels, estimates in session.trajectory() if labels < now]
     return [*past, (now, _plain(session.estimate()))]
@@ -89,25 +89,25 @@ def _plain(estimates: Estimates) -> list[dict[str, Any]]:
 
 def values_of(estimates: list[dict[str, Any]]) -> dict[str, float]:
     """{name: number} of everything that is defined, names as MLflow takes them; no two metrics share one."""
-    names = tracker_names([str(one["metric"]) for one in estimates])
+    names = tracker_names([str(estimate["metric"]) for estimate in estimates])
     return {
-        names[str(one["metric"])] + suffix: float(one[key])
-        for one in estimates
+        names[str(estimate["metric"])] + suffix: float(estimate[key])
+        for estimate in estimates
         for key, suffix in PARTS
-        if one.get(key) is not None and math.isfinite(one[key])
+        if estimate.get(key) is not None and math.isfinite(estimate[key])
     }
 
 
 def tracker_names(metrics: Iterable[str]) -> dict[str, str]:
     """{metric: its name in letters, digits and _-. /}: recall[c++] is recall_c.2B.2B; a clash is ended by a hash."""
     names: dict[str, str] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for metric in metrics:
-        name = UNWRITABLE.sub(lambda found: f".{ord(found[0]):02X}", STRUCTURE.sub("_", metric).strip("_"))
-        if taken & {name + suffix for _, suffix in PARTS}:
+        name = UNWRITABLE.sub(lambda match: f".{ord(match[0]):02X}", STRUCTURE.sub("_", metric).strip("_"))
+        if used & {name + suffix for _, suffix in PARTS}:
             name += "-" + sha256(metric.encode()).hexdigest()[:8]
         names[metric] = name
-        taken |= {name + suffix for _, suffix in PARTS}
+        used |= {name + suffix for _, suffix in PARTS}
     return names
 
 
@@ -121,7 +121,9 @@ def _params(session: "Session") -> dict[str, str]:
         "altmas.confidence": f"{plan.confidence:g}",
         "altmas.seed": str(plan.seed),
         **{
-            f"altmas.{name}": ", ".join(f"{k}={v:g}" for k, v in given.items()) for name, given in aims.items() if given
+            f"altmas.{name}": ", ".join(f"{k}={v:g}" for k, v in values.items())
+            for name, values in aims.items()
+            if values
         },
     }
 

@@ -1,7 +1,7 @@
 """Learning rate, epochs and dropout of the network, tuned on the labels there are: `altmas.tune`.
 
-    found = altmas.tune(pool, labels, results="tuning.jsonl", plot="tuning.html")
-    method = altmas.methods.AltMas(**found.options)
+    tuning = altmas.tune(pool, labels, results="tuning.jsonl", plot="tuning.html")
+    method = altmas.methods.AltMas(**tuning.options)
 
 Methods do the same by themselves with `tune=True`: when the first labels are told, and whenever these have doubled.
 """
@@ -37,7 +37,7 @@ class Tuning:
     @property
     def best(self) -> Tuned:
         """The trial with the smallest loss."""
-        return min(self.trials, key=lambda one: one.loss)
+        return min(self.trials, key=lambda trial: trial.loss)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -46,15 +46,17 @@ class Tuning:
 
     def plot(self, path: str | Path, *, force: bool = False) -> Path:
         """One HTML file that needs nothing else: the loss over the trials and over each option."""
-        place = Path(path)
-        write_whole(place, page_of(self).encode(), force=force)
-        return place
+        file = Path(path)
+        write_whole(file, page_of(self).encode(), force=force)
+        return file
 
     def __str__(self) -> str:
         lines = [f"{'trial':>5}{'learning rate':>15}{'epochs':>8}{'dropout':>9}{'loss':>9}"]
-        for number, one in enumerate(self.trials, 1):
-            rate, mark = one.training.learning_rate, "  best" if one is self.best else ""
-            lines.append(f"{number:>5}{rate:>15.2e}{one.training.epochs:>8}{one.dropout:>9.3f}{one.loss:>9.4f}{mark}")
+        for number, trial in enumerate(self.trials, 1):
+            rate, mark = trial.training.learning_rate, "  best" if trial is self.best else ""
+            lines.append(
+                f"{number:>5}{rate:>15.2e}{trial.training.epochs:>8}{trial.dropout:>9.3f}{trial.loss:>9.4f}{mark}"
+            )
         return "\n".join(lines)
 
 
@@ -82,9 +84,9 @@ def tune(
     Raises MissingExtra, PlanError, PoolError, UnknownLabel, UnknownPoint before anything runs; FileError for another
     call's file.
     """
-    wanted = (method or AltMas()).settings
-    if wanted.surrogate != "mc_dropout":
-        raise PlanError(f"surrogate {wanted.surrogate!r} cannot be tuned; 'mc_dropout' can; nothing was run")
+    settings = (method or AltMas()).settings
+    if settings.surrogate != "mc_dropout":
+        raise PlanError(f"surrogate {settings.surrogate!r} cannot be tuned; 'mc_dropout' can; nothing was run")
     if random_trials < 1 or guided_trials < 0:
         raise PlanError(
             f"random_trials ({random_trials}) must be at least 1 and guided_trials ({guided_trials}) at least 0; "
@@ -100,42 +102,42 @@ def tune(
     kept = kept_by(pool)
     if plot is not None and results is not None and Path(plot).absolute() == Path(results).absolute():
         raise PlanError(f"results and plot are both {plot}; give two files; nothing was run")
-    journal = Journal(results, _settings(pool, rows, codes, wanted, random_trials, seed), what="tuning", kept=kept)
-    known = [journal.done[key][0]["loss"] for key in map(str, range(len(journal.done)))]
+    journal = Journal(results, _settings(pool, rows, codes, settings, random_trials, seed), what="tuning", kept=kept)
+    losses = [journal.done[key][0]["loss"] for key in map(str, range(len(journal.done)))]
     if plot is not None:
-        force = force or bool(known)
+        force = force or bool(losses)
         writable(plot, force=force, kept=kept)
-    x, total, found = Features.of(pool).subset(rows), random_trials + guided_trials, []
+    x, total, finished = Features.of(pool).subset(rows), random_trials + guided_trials, []
     search = trials(
         x,
         codes,
         len(pool.classes),
-        wanted.training,
-        wanted.draws,
+        settings.training,
+        settings.draws,
         np.random.default_rng(seed),
         random_trials,
         guided_trials,
-        known,
+        losses,
     )
     with progress_bar("tuning", total, shown=progress) as bar:
-        for number, one in enumerate(search):
-            found.append(one)
-            if number >= len(known):
-                journal.append(str(number), [one.info()])
-            if plot is not None and number >= len(known) - 1:
-                Tuning(tuple(found), random_trials).plot(plot, force=force or number > 0)
+        for number, trial in enumerate(search):
+            finished.append(trial)
+            if number >= len(losses):
+                journal.append(str(number), [trial.info()])
+            if plot is not None and number >= len(losses) - 1:
+                Tuning(tuple(finished), random_trials).plot(plot, force=force or number > 0)
             bar.advance(1)
-            bar.say(f"tuning, best loss {min(trial.loss for trial in found):.4f}")
-    return Tuning(tuple(found), random_trials)
+            bar.say(f"tuning, best loss {min(trial.loss for trial in finished):.4f}")
+    return Tuning(tuple(finished), random_trials)
 
 
-def _settings(pool: Pool, rows: Any, codes: Any, wanted: Any, random_trials: int, seed: int) -> dict[str, Any]:
+def _settings(pool: Pool, rows: Any, codes: Any, settings: Any, random_trials: int, seed: int) -> dict[str, Any]:
     """What two calls must share for one to continue the other; the number of guided trials may grow."""
     return {
         "pool": pool.fingerprint,
         "labels": hashlib.sha256(rows.tobytes() + codes.tobytes()).hexdigest()[:16],
-        "training": asdict(wanted.training),
-        "draws": wanted.draws,
+        "training": asdict(settings.training),
+        "draws": settings.draws,
         "random_trials": random_trials,
         "seed": seed,
     }
@@ -163,14 +165,14 @@ body {{ background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, s
 
 def page_of(tuning: Tuning) -> str:
     """A page of charts: the loss over the trials with the best so far, then over each option."""
-    values = [one.info() for one in tuning.trials]
-    losses = [one["loss"] for one in values]
+    values = [trial.info() for trial in tuning.trials]
+    losses = [info["loss"] for info in values]
     lowest = np.minimum.accumulate(losses).tolist()
     numbers = [float(number) for number in range(1, len(losses) + 1)]
     kinds = ["other" if number <= tuning.random else "plain" for number in numbers]
     words = [
-        f"trial {number:.0f}: {_words(one)}, loss {one['loss']:.4f}"
-        for number, one in zip(numbers, values, strict=True)
+        f"trial {number:.0f}: {_words(info)}, loss {info['loss']:.4f}"
+        for number, info in zip(numbers, values, strict=True)
     ]
 
     def points(across: list[float]) -> list[tuple[float, float, str, str]]:
@@ -179,7 +181,7 @@ def page_of(tuning: Tuning) -> str:
     best = list(zip(numbers, lowest, strict=True))
     charts = [dots("chart-trials", "loss over the trials", points(numbers), across="trial", best=best)]
     for option, name in NAMES.items():
-        across = [one[option] for one in values]
+        across = [info[option] for info in values]
         charts.append(dots(f"chart-{option}", f"loss over {name}", points(across), across=name, log=True))
     return PAGE.format(theme=THEME, style=STYLE, best=_words(tuning.best.info()), charts="\n".join(charts))
 

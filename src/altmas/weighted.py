@@ -60,8 +60,8 @@ def has_probabilities(history: History) -> bool:
     """Whether every draw carries a probability and every wave has a drawn label, or everything is labelled."""
     if len(history.labels) == history.n_points:
         return True
-    told = np.isin(history.drawn, history.labelled)
-    rows = history.drawn[told]
+    labelled = np.isin(history.drawn, history.labelled)
+    rows = history.drawn[labelled]
     waves = [((rows >= part.start) & (rows < part.stop)).any() for part in history.domains]
     return all(batch.probabilities is not None for batch in history.batches) and (not history.grown or all(waves))
 
@@ -115,9 +115,9 @@ class Draws:
         return weights * (unknown / weights.sum()) if weights.any() else weights
 
     def residuals(self, moves: Array, inside: Array) -> Array:
-        here = inside[self.rows]
-        centre = np.average(moves, weights=np.where(here, self.weights, 0.0))
-        return np.where(here, moves - centre, 0.0)
+        members = inside[self.rows]
+        centre = np.average(moves, weights=np.where(members, self.weights, 0.0))
+        return np.where(members, moves - centre, 0.0)
 
     def variance(self, residuals: Array, inside: Array) -> float:
         before = np.cumsum(residuals) - residuals
@@ -131,10 +131,10 @@ class Draws:
 
 def draws_of(history: History) -> Draws:
     """The draws of a history, each with its probability."""
-    told_before = _volunteered_before(history)
+    volunteered_before = _volunteered_before(history)
     rows, tilt, certain = [], [], []
     drawn = 0
-    for batch, volunteered in zip(history.batches, told_before, strict=True):
+    for batch, volunteered in zip(history.batches, volunteered_before, strict=True):
         for row, probability in zip(batch.indices.tolist(), _probabilities(batch), strict=True):
             still_open = history.n_points - volunteered - drawn
             drawn += 1
@@ -144,15 +144,15 @@ def draws_of(history: History) -> Draws:
                 rows.append(row)
                 tilt.append(1 / (still_open * probability))
     labelled = np.array([row in history.labels for row in rows], np.bool_)
-    kept = np.flatnonzero(labelled)
+    answered = np.flatnonzero(labelled)
     exact = [*history.volunteered.tolist(), *(row for row in certain if row in history.labels)]
     return Draws(
-        rows=np.array(rows, np.int64)[kept],
-        place=kept + 1,
-        tilt=np.array(tilt, np.float64)[kept],
+        rows=np.array(rows, np.int64)[answered],
+        place=answered + 1,
+        tilt=np.array(tilt, np.float64)[answered],
         exact=np.array(exact, np.int64),
         open=history.n_points - len(exact),
-        total=int(kept[-1]) + 1 if len(kept) else 0,
+        total=int(answered[-1]) + 1 if len(answered) else 0,
     )
 
 
@@ -165,8 +165,8 @@ def _probabilities(batch: Batch) -> list[float]:
 def _volunteered_before(history: History) -> list[int]:
     """How many volunteered labels were known when each batch was drawn."""
     volunteered = set(history.volunteered.tolist())
-    known = np.cumsum([0, *(row in volunteered for row in history.labels)])
-    return [int(known[min(batch.labels_before, len(history.labels))]) for batch in history.batches]
+    counts = np.cumsum([0, *(row in volunteered for row in history.labels)])
+    return [int(counts[min(batch.labels_before, len(history.labels))]) for batch in history.batches]
 
 
 # ---------------------------------------------------------------- inclusion probabilities

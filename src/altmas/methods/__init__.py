@@ -139,21 +139,21 @@ def method_named(wanted: str | Method) -> Method:
 
 def grouped(names: Collection[str], *, mean: bool = True) -> str:
     """These methods by group, each with what the leaderboard says of it, and what its figures mean."""
-    found = {group: [name for name in methods if name in names] for group, methods in GROUPS.items()}
-    parts = [f"{group}: " + ", ".join(map(with_figures, members)) for group, members in found.items() if members]
+    by_group = {group: [name for name in methods if name in names] for group, methods in GROUPS.items()}
+    parts = [f"{group}: " + ", ".join(map(with_figures, members)) for group, members in by_group.items() if members]
     return "; ".join([*parts, FIGURES_MEAN] if mean else parts)
 
 
 def with_figures(name: str) -> str:
     """A method's name with its mean coverage, its label value and the extra that it needs."""
     traits, (coverage, value) = METHODS[name]().traits, FIGURES.get(name, (None, math.nan))
-    held = "-" if coverage is None else f"{coverage:.3f}"
-    said = [
-        {"none": "no interval", "credible": f"a belief, {held}"}.get(traits.interval, held),
+    shown = "-" if coverage is None else f"{coverage:.3f}"
+    figures = [
+        {"none": "no interval", "credible": f"a belief, {shown}"}.get(traits.interval, shown),
         "-" if math.isnan(value) else f"{value:.2g}",
         f"altmas[{traits.extra}]" if traits.extra else "",
     ]
-    return f"{name} ({', '.join(filter(None, said))})"
+    return f"{name} ({', '.join(filter(None, figures))})"
 
 
 def inclusion_of(method: Method | None, pool: Pool, history: History) -> Array | None:
@@ -231,14 +231,14 @@ def lacking(method: Method, pool: Pool) -> str:
 def unsupported(method: Method, metrics: Sequence[Metric]) -> str:
     """Why the method cannot estimate these metrics, in words; empty if it can."""
     traits = method.traits
-    other = [metric.name for metric in metrics if traits.metrics and not metric.is_one_of(traits.metrics)]
-    if other:
-        return f"cannot estimate {listing(other, 5)} (it knows {', '.join(traits.metrics)})"
+    unknown = [metric.name for metric in metrics if traits.metrics and not metric.is_one_of(traits.metrics)]
+    if unknown:
+        return f"cannot estimate {listing(unknown, 5)} (it knows {', '.join(traits.metrics)})"
     beyond = [metric.name for metric in metrics if not (traits.any_metric or metric.of_one_table)]
     if beyond:
         return f"is made for the predictions of one model and cannot estimate {listing(beyond, 5)}"
     classes = {metric.classes for metric in metrics}
     if traits.one_class and len(classes) > 1:
-        asked = listing([metric.name for metric in metrics], 5)
-        return f"works on one class at a time (or on the whole), and {asked} are about several"
+        names = listing([metric.name for metric in metrics], 5)
+        return f"works on one class at a time (or on the whole), and {names} are about several"
     return ""

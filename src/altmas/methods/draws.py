@@ -21,13 +21,13 @@ def successive_draws(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(indices, probabilities) of n successive draws with chances proportional to the rates of the points still open.
 
-    The first rings of exponential clocks, by Gumbel's trick.
+    The n largest of log(rate) + Gumbel noise: an exponential race, sorted.
     """
     n = min(n, len(open_points))
     u = rates[open_points]
-    rings = np.log(u) + rng.gumbel(size=len(u))
-    first = np.argpartition(-rings, n - 1)[:n] if n < len(u) else np.arange(n)
-    first = first[np.argsort(-rings[first], kind="stable")]
+    keys = np.log(u) + rng.gumbel(size=len(u))
+    first = np.argpartition(-keys, n - 1)[:n] if n < len(u) else np.arange(n)
+    first = first[np.argsort(-keys[first], kind="stable")]
     gone = np.concatenate([[0.0], np.cumsum(u[first])[:-1]])
     return open_points[first], u[first] / np.maximum(u.sum() - gone, u[first])
 

@@ -14,16 +14,16 @@ def gap_of(metric: Metric, pairs: Sequence[Estimate], values: Sequence[float], c
     If every pair lies in its interval, the largest absolute difference lies between the largest of the lower and the
     largest of the upper bounds of the absolute differences.
     """
-    labels = max(one.labels for one in pairs)
-    undefined = [one.note for one in pairs if math.isnan(one.low)]
+    labels = max(pair.labels for pair in pairs)
+    undefined = [pair.note for pair in pairs if math.isnan(pair.low)]
     if undefined:
         return Estimate(metric.name, math.nan, math.nan, math.nan, confidence, labels, note=undefined[0])
-    low = max(max(one.low, -one.high, 0.0) for one in pairs)
-    high = max(max(abs(one.low), abs(one.high)) for one in pairs)
+    low = max(max(pair.low, -pair.high, 0.0) for pair in pairs)
+    high = max(max(abs(pair.low), abs(pair.high)) for pair in pairs)
     value = max(values) - min(values)
     names = [part.where[1] if part.where else part.name for _, part in metric.parts]
     top, bottom = names[values.index(max(values))], names[values.index(min(values))]
     note = f"largest in {top}, smallest in {bottom}; {metric.about.caution}"
-    effective = min(one.effective_labels for one in pairs)
+    effective = min(pair.effective_labels for pair in pairs)
     kind = pairs[0].interval
     return Estimate(metric.name, value, min(low, value), max(high, value), confidence, labels, effective, kind, note)

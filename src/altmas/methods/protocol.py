@@ -43,8 +43,8 @@ class Traits:
 
     def lacking(self, pool: Pool) -> tuple[str, ...]:
         """What it requires and the pool does not have."""
-        there = {"features": pool.features is not None, "scores": pool.scores is not None}
-        return tuple(part for part in self.requires if not any(there[name] for name in part.split(" or ")))
+        has = {"features": pool.features is not None, "scores": pool.scores is not None}
+        return tuple(part for part in self.requires if not any(has[name] for name in part.split(" or ")))
 
 
 @runtime_checkable

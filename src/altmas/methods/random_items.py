@@ -89,8 +89,8 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
         return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
     complete = all(side.drawn == side.rest for side in sides)
     if complete and not task.beyond:
-        told = (task.confidence, labels, float(labels), "fixed-n", "every point is labelled: exact")
-        return Estimate(metric.name, value, value, value, *told)
+        details = (task.confidence, labels, float(labels), "fixed-n", "every point is labelled: exact")
+        return Estimate(metric.name, value, value, value, *details)
     if why := too_few_labels(metric, labels, len(task.pool.classes)):
         return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=why)
     drawn = labels if complete else min(side.drawn for side in sides)
@@ -107,9 +107,9 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
         down, up = side.unseen if factor > 0 else side.unseen[::-1]
         low = max(metric.bounds[0], min(low, value - abs(factor) * down))
         high = min(metric.bounds[1], max(high, value + abs(factor) * up))
-    told = (task.confidence, labels, float(labels), "fixed-n", metric.about.caution)
+    details = (task.confidence, labels, float(labels), "fixed-n", metric.about.caution)
     least = math.sqrt(left) * (high - low) / 2
-    return Estimate(metric.name, value, low, high, *told, least_half_width=least)
+    return Estimate(metric.name, value, low, high, *details, least_half_width=least)
 
 
 def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float, float, float]:
@@ -196,15 +196,15 @@ def _linear(task: Task, history: History, metric: Metric, factor: float) -> _Lin
     labelled, rest = inside & (history.known >= 0), inside & ~volunteered
     strata = [_Stratum.of(part, rest, labelled) for part in history.domains]
     weight = np.ones(n_points)
-    for one in strata:
-        weight[one.drawn] = one.rest / max(len(one.drawn), 1)
+    for stratum in strata:
+        weight[stratum.drawn] = stratum.rest / max(len(stratum.drawn), 1)
     if pool.weights is not None:
         weight *= pool.weights
     rows = np.flatnonzero(labelled)
     weights = weight[rows]
     value, items = metric.moved_by(pool, LabelWeights(n_points, len(pool.classes), rows, history.known[rows], weights))
     terms, pseudo, groups, crowd, largest = np.zeros(n_points), 0.0, math.inf, 1.0, 0.0
-    n, total = sum(len(one.drawn) for one in strata), sum(one.rest for one in strata)
+    n, total = sum(len(stratum.drawn) for stratum in strata), sum(stratum.rest for stratum in strata)
     unseen = (0.0, 0.0)
     if task.beyond and len(rows):
         terms, ends = _terms_ahead(task, metric, items, history.known, rows, weights)
@@ -218,13 +218,13 @@ def _linear(task: Task, history: History, metric: Metric, factor: float) -> _Lin
             crowd = float(counts.sum()) / max(groups, 1e-9)
             pseudo *= max(_effect(terms, task.groups, largest, crowd), 1.0)
     else:
-        for one in strata:
-            terms[one.drawn] = factor * one.terms(items, history.known, pool.weights)
-            pseudo += factor**2 * one.pseudo(items, inside, alone=len(strata) == 1)
+        for stratum in strata:
+            terms[stratum.drawn] = factor * stratum.terms(items, history.known, pool.weights)
+            pseudo += factor**2 * stratum.pseudo(items, inside, alone=len(strata) == 1)
         if pool.weights is not None:
             unseen = _unseen(task, items, strata, inside & (history.known < 0), history.known)
     excess = math.copysign(metric.excess(pool, terms**2), factor)
-    without = sum(one.rest for one in strata if not len(one.drawn)) if len(strata) > 1 else 0
+    without = sum(stratum.rest for stratum in strata if not len(stratum.drawn)) if len(strata) > 1 else 0
     return _Linear(factor * value, terms, pseudo, excess, n, total, groups, crowd, largest, without, unseen)
 
 
@@ -237,12 +237,12 @@ def _unseen(
     """
     tail = missed_tail(normal_quantile(task.confidence))
     hazard = np.zeros(len(known))
-    for one in strata:
-        hazard[one.rows] = -math.log1p(-len(one.drawn) / (one.rest + 1))
+    for stratum in strata:
+        hazard[stratum.rows] = -math.log1p(-len(stratum.drawn) / (stratum.rest + 1))
     assert task.pool.weights is not None
-    told = np.flatnonzero(known >= 0)
-    each = items.at(told, known[told]) / task.pool.weights[told]
-    mean = task.pool.weights * float(np.average(each, weights=task.pool.weights[told]))
+    labelled = np.flatnonzero(known >= 0)
+    by_unit = items.at(labelled, known[labelled]) / task.pool.weights[labelled]
+    mean = task.pool.weights * float(np.average(by_unit, weights=task.pool.weights[labelled]))
     low, high = items.range()
     return (
         largest_unseen((mean - low)[open_], hazard[open_], tail),
@@ -303,8 +303,8 @@ def trials_among(metric: Metric, pool: Pool, rows: Array, known: Array) -> Array
     if not metric.is_table:
         return np.ones(len(rows))
     own = metric.rows(metric, pool)
-    found = metric.proportion((own.count, len(pool.classes)))
-    return np.ones(len(rows)) if found is None else found[1][own.codes[rows], known[rows]].astype(np.float64)
+    proportion = metric.proportion((own.count, len(pool.classes)))
+    return np.ones(len(rows)) if proportion is None else proportion[1][own.codes[rows], known[rows]].astype(np.float64)
 
 
 def _size(task: Task, metric: Metric) -> int:

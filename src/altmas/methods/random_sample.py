@@ -179,11 +179,11 @@ def _variance(metric: Metric, sample: RandomSample, z: float, *, stratified: boo
         left = 1 - sample.drawn / size if sample.ahead is None else sample.effect
         spread = (share * influence**2).sum() - (share * influence).sum() ** 2
         return max(0.0, float(size**2 * left * spread / smoothed.sum()))
-    kept = sample.rows > 0
-    smoothed, influence, rows = smoothed[kept], influence[kept], sample.rows[kept]
+    filled = sample.rows > 0
+    smoothed, influence, rows = smoothed[filled], influence[filled], sample.rows[filled]
     seen = smoothed.sum(1)
     spread = (smoothed * influence**2).sum(1) / seen - ((smoothed * influence).sum(1) / seen) ** 2
-    unseen = 1 - sample.counts[kept].sum(1) / rows
+    unseen = 1 - sample.counts[filled].sum(1) / rows
     return max(0.0, float((rows**2 * unseen * spread / seen).sum()))
 
 

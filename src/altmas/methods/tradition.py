@@ -49,60 +49,60 @@ class Tradition(Method):
         return Batch(indices, probabilities, labels_before=len(history.labels))
 
     def estimate(self, task: Task, history: History) -> Estimates:
-        return Estimates(tuple(self._one(task, history, metric) for metric in task.metrics), self.name)
+        return Estimates(tuple(self._estimate_of(task, history, metric) for metric in task.metrics), self.name)
 
     def inclusion(self, pool: Pool, history: History) -> Array | None:
         """None where single draws tell it; in a pool that grew, the share of each wave's points that have a label."""
         if not history.grown:
             return None
-        found, volunteered = np.ones(history.n_points), np.zeros(history.n_points, np.bool_)
+        inclusion, volunteered = np.ones(history.n_points), np.zeros(history.n_points, np.bool_)
         volunteered[history.volunteered] = True
         for rows in history.domains:
             rest = ~volunteered[rows]
             drawn = int((rest & (history.known[rows] >= 0)).sum())
-            found[rows] = max(drawn / max(int(rest.sum()), 1), 1e-12)
-        return found
+            inclusion[rows] = max(drawn / max(int(rest.sum()), 1), 1e-12)
+        return inclusion
 
     def sequences(self, task: Task, history: History) -> list[SequenceOfDraws]:
         """The answered draws in their order, a new sequence where labels were volunteered in between."""
-        found: list[SequenceOfDraws] = []
+        sequences: list[SequenceOfDraws] = []
         drawn = np.zeros(len(task.pool), np.bool_)
         volunteered = np.zeros(len(task.pool), np.bool_)
         volunteered[history.volunteered] = True
-        told, answered = list(history.labels), history.known >= 0
+        labelled, answered = list(history.labels), history.known >= 0
         answered[list(history.skipped)] = True
-        for place, batch in enumerate(history.batches):
-            known, within = np.zeros(len(task.pool), np.bool_), np.zeros(len(task.pool), np.bool_)
-            known[told[: batch.labels_before]] = True
-            within[: history.points_at(place)] = True
-            free = within & ~(drawn | (known & volunteered))
+        for number, batch in enumerate(history.batches):
+            known_before, within = np.zeros(len(task.pool), np.bool_), np.zeros(len(task.pool), np.bool_)
+            known_before[labelled[: batch.labels_before]] = True
+            within[: history.points_at(number)] = True
+            free = within & ~(drawn | (known_before & volunteered))
             gaps = np.flatnonzero(~answered[batch.indices])
             rows = batch.indices[: gaps[0]] if len(gaps) else batch.indices
-            found.append(SequenceOfDraws(free, np.ones(len(task.pool)), None, rows, within))
+            sequences.append(SequenceOfDraws(free, np.ones(len(task.pool)), None, rows, within))
             drawn[batch.indices] = True
             if len(gaps):
                 break
-        return found
+        return sequences
 
     def rehearse(self, task: Task, history: History) -> Rehearsal | None:
         """The method itself, and a belief from the labels of each predicted class, with the model's scores if any."""
         if history.drawn_labels == 0:
             return None
-        pool, told = task.pool, history.labelled
-        right = history.codes == pool.anchor[told]
-        share = (float(right.sum()) + 1) / (len(told) + 2)
+        pool, rows = task.pool, history.labelled
+        right = history.codes == pool.anchor[rows]
+        share = (float(right.sum()) + 1) / (len(rows) + 2)
         classes = len(pool.classes)
-        counts = np.bincount(pool.anchor[told], minlength=classes)
-        rates = (np.bincount(pool.anchor[told], right, classes) + CLASS_STRENGTH * share) / (counts + CLASS_STRENGTH)
+        counts = np.bincount(pool.anchor[rows], minlength=classes)
+        rates = (np.bincount(pool.anchor[rows], right, classes) + CLASS_STRENGTH * share) / (counts + CLASS_STRENGTH)
         agree = rates[pool.anchor] if pool.scores is None else pool.scores[np.arange(len(pool)), pool.anchor]
-        errors = table_of(pool.anchor[told], history.codes, classes)
+        errors = table_of(pool.anchor[rows], history.codes, classes)
         np.fill_diagonal(errors, 0.0)
         rivals = errors + (1 - np.eye(classes)) * CLASS_STRENGTH / max(classes - 1, 1)
         rivals /= rivals.sum(1, keepdims=True)
-        worth = len(told) / max(1 - len(told) / len(pool), 1 / len(pool))  # of a sample without replacement
+        worth = len(rows) / max(1 - len(rows) / len(pool), 1 / len(pool))  # of a sample without replacement
         return Rehearsal(self, Belief(pool.anchor, agree, rivals, pool.anchor, {}), share, worth)
 
-    def _one(self, task: Task, history: History, metric: Metric) -> Estimate:
+    def _estimate_of(self, task: Task, history: History, metric: Metric) -> Estimate:
         if metric.contrasts:
             return self._gap(task, history, metric)
         sample = sample_of(task, history, metric, self.calibrate_rows) if metric.is_table else None
@@ -118,14 +118,14 @@ class Tradition(Method):
         labels = sample.drawn + sample.volunteered
         kind = "none" if math.isnan(low) else "fixed-n"
         left = 0.0 if sample.ahead is None or math.isnan(low) else math.sqrt(sample.ahead.left) * (high - low) / 2
-        told = (task.confidence, labels, float(labels), kind, note)
-        return Estimate(metric.name, value, low, high, *told, least_half_width=left)
+        details = (task.confidence, labels, float(labels), kind, note)
+        return Estimate(metric.name, value, low, high, *details, least_half_width=left)
 
     def _gap(self, task: Task, history: History, metric: Metric) -> Estimate:
         """Intervals of all pairs of groups together, by Bonferroni's inequality."""
         alone = replace(task, confidence=1 - (1 - task.confidence) / len(metric.contrasts))
-        pairs = [estimate_of_items(alone, history, one) for one in metric.contrasts]
-        values = [self._one(task, history, part).value for _, part in metric.parts]
+        pairs = [estimate_of_items(alone, history, contrast) for contrast in metric.contrasts]
+        values = [self._estimate_of(task, history, part).value for _, part in metric.parts]
         return gap_of(metric, pairs, values, task.confidence)
 
 

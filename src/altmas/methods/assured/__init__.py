@@ -84,7 +84,7 @@ class Assured(Method):
 
     @products_on_one_thread()  # sums in another order would end in other bits
     def propose(self, task: Task, history: History, n: int) -> Batch:
-        stages, known = stages_of(history), len(history.labels)
+        stages, labels = stages_of(history), len(history.labels)
         record: dict[str, Array] = {}
         domain, left = _newest_first(task, history)
         if self._stage_is_over(history, domain, ranking=len(task.rank) > 1):
@@ -92,7 +92,7 @@ class Assured(Method):
         else:
             stage = stages[-1]
         rows = stage.next_points(history.open, min(n, left))
-        return Batch(rows, stage.draw_chances(rows), record, labels_before=known)
+        return Batch(rows, stage.draw_chances(rows), record, labels_before=labels)
 
     @products_on_one_thread()
     def estimate(self, task: Task, history: History) -> Estimates:
@@ -101,12 +101,12 @@ class Assured(Method):
             return Estimates(tuple(undefined(metric, task, history) for metric in task.metrics), self.name)
         among = Estimators(samples, task, history)
         factor = self._factor(task, history)
-        linear = [metric for metric in task.metrics if not metric.contrasts]
-        found = [among.linearised(metric, missed_tail(factor)) for metric in linear]
-        if self.simultaneous and len(found) > 1 and not task.stopping:
-            factor = _simultaneous_factor(task, found)
-            found = [among.linearised(metric, missed_tail(factor)) for metric in linear]
-        answers = {one.metric.name: self._answer(task, one, factor) for one in found}
+        metrics = [metric for metric in task.metrics if not metric.contrasts]
+        linearised = [among.linearised(metric, missed_tail(factor)) for metric in metrics]
+        if self.simultaneous and len(linearised) > 1 and not task.stopping:
+            factor = _simultaneous_factor(task, linearised)
+            linearised = [among.linearised(metric, missed_tail(factor)) for metric in metrics]
+        answers = {linear.metric.name: self._answer(task, linear, factor) for linear in linearised}
         answers |= {metric.name: self._gap(task, history, metric, among) for metric in task.metrics if metric.contrasts}
         whole = among(None)
         info = {"belief": whole.belief.shares, "diagnostics": diagnose(whole).to_dict()}
@@ -123,16 +123,16 @@ class Assured(Method):
     @products_on_one_thread()
     def sequences(self, task: Task, history: History) -> list[SequenceOfDraws]:
         """The answered draws of each stage with the belief from labels told before it; none of the first edition."""
-        found, exposure, belief = [], np.zeros(len(task.pool)), None
+        sequences, exposure, belief = [], np.zeros(len(task.pool)), None
         for stage in stages_of(history):
             before = np.flatnonzero((history.known >= 0) & stage.earlier)
             if stage.from_first_edition:
                 continue
             if len(before):
                 belief = self._fit(task, history, before, exposure)
-            found.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used, stage.within))
+            sequences.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used, stage.within))
             exposure = exposure + stage.exposure
-        return found
+        return sequences
 
     @products_on_one_thread()
     def rehearse(self, task: Task, history: History) -> Rehearsal | None:
@@ -143,7 +143,7 @@ class Assured(Method):
             return None
         sizes, gain = self._sizes(task, history, stages)
         options = {option.name: getattr(self, option.name) for option in fields(self)}
-        fitted = {_train(one.stage, one.rows, history).tobytes(): one.belief for one in samples}
+        fitted = {_train(sample.stage, sample.rows, history).tobytes(): sample.belief for sample in samples}
         estimator = Estimators(samples, task, history)(None)
         held = _Held(**options, fitted=fitted, held=estimator.belief, sizes=sizes, gain=gain)
         return Rehearsal(held, estimator.belief, *_right(estimator))
@@ -155,9 +155,9 @@ class Assured(Method):
         if domain_of_last(history) != domain or points_of_last(history) < history.n_points:
             return True
         begun = [batch.labels_before for batch in history.batches if "population" in batch.record]
-        known = len(history.labels)
+        labels = len(history.labels)
         pilot = RECIPE.ranking_pilot if ranking else self.pilot
-        return not begun or (known >= pilot and known >= self.growth * begun[-1])
+        return not begun or (labels >= pilot and labels >= self.growth * begun[-1])
 
     def _sizes(
         self, task: Task, history: History, stages: list[Stage], domain: int | None = None
@@ -174,7 +174,7 @@ class Assured(Method):
         At the end of the stage each domain should have its share of all labels; none has less than a part
         LEAST_OF_DOMAIN of its share of the stage's.
         """
-        known, free = history.known >= 0, history.open
+        labelled, free = history.known >= 0, history.open
         planned = max((self.growth - 1) * len(history.labels), self.pilot)
         total, n_points = len(history.labels) + planned, history.n_points
         factors = np.ones(n_points)
@@ -182,11 +182,11 @@ class Assured(Method):
             part = (rows.stop - rows.start) / n_points
             if weights is not None:
                 part = float(weights[rows].sum() / weights.sum())
-            wanted = max(total * part - float(known[rows].sum()), LEAST_OF_DOMAIN * planned * part)
-            there = float(sizes[rows][free[rows]].sum())
-            factors[rows] = wanted / there if there > 0 else 0.0
-        kept = factors > 0
-        return np.where(kept, factors / factors[kept].mean(), 1.0) if kept.any() else np.ones(n_points)
+            missing = max(total * part - float(labelled[rows].sum()), LEAST_OF_DOMAIN * planned * part)
+            size = float(sizes[rows][free[rows]].sum())
+            factors[rows] = missing / size if size > 0 else 0.0
+        drawn = factors > 0
+        return np.where(drawn, factors / factors[drawn].mean(), 1.0) if drawn.any() else np.ones(n_points)
 
     def _sizes_of_points(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
         """The same for a pool that never grew: what one row of the expanded pool needs, times what a row stands for."""
@@ -207,12 +207,12 @@ class Assured(Method):
             return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, self._doubt(task, of_truth), least), 1.0
         among = Estimators(samples, task, history)
         estimator = among(None)
-        found = importance_for(task, estimator, self._urgencies(task, among), self.growth * estimator.labels)
-        uniform = found.uniform if self.defensive_share is None else self.defensive_share
+        importances = importance_for(task, estimator, self._urgencies(task, among), self.growth * estimator.labels)
+        uniform = importances.uniform if self.defensive_share is None else self.defensive_share
         folds = folds_of(history.domains, task.seed)
-        sizes = tempered_sizes(found.believed, found.seen, found.rows, folds, uniform)[0]
+        sizes = tempered_sizes(importances.believed, importances.seen, importances.rows, folds, uniform)[0]
         open_, scale = history.known < 0, 1.0
-        expected = found.believed if pool.weights is None else found.believed * pool.weights
+        expected = importances.believed if pool.weights is None else importances.believed * pool.weights
         if of_truth:  # judges explain the labels of the pilot as well: later stages gain by their draws alone
             scale = float(expected[open_].sum())
         return sizes, expected_gain(expected[open_] / max(scale, 1e-300), sizes[open_])
@@ -258,14 +258,14 @@ class Assured(Method):
         shares = [1 / families[metric.family] for metric in task.metrics]
         targets = dict(task.targets)
         factor = normal_quantile(task.confidence)
-        for place, metric in enumerate(task.metrics):
+        for index, metric in enumerate(task.metrics):
             if metric.name in targets:
                 if metric.contrasts:
                     answer = self._gap(task, among.history, metric, among)
                 else:
                     answer = self._answer(task, among.linearised(metric, missed_tail(factor)), factor)
                 width = 1.0 if math.isnan(answer.half_width) else answer.half_width
-                shares[place] *= min(25.0, max(0.04, (width / targets[metric.name]) ** 2))
+                shares[index] *= min(25.0, max(0.04, (width / targets[metric.name]) ** 2))
         return np.array(shares)
 
     # ------------------------------------------------------------ how sure
@@ -281,56 +281,56 @@ class Assured(Method):
     def _gap(self, task: Task, history: History, metric: Metric, among: Estimators) -> Estimate:
         """The largest difference between groups, from intervals of all pairs that hold together."""
         factor = self._factor(task, history, pairs=len(metric.contrasts))
-        found = [among.linearised(one, missed_tail(factor)) for one in metric.contrasts]
-        if not task.stopping and len(found) > 1:
-            factor = _simultaneous_factor(task, found)
-            found = [among.linearised(one, missed_tail(factor)) for one in metric.contrasts]
-        pairs = [self._answer(task, one, factor) for one in found]
+        linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
+        if not task.stopping and len(linearised) > 1:
+            factor = _simultaneous_factor(task, linearised)
+            linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
+        pairs = [self._answer(task, linear, factor) for linear in linearised]
         groups = [(part, among(part.members(task.pool)).side(part).value) for _, part in metric.parts]
         values = [min(part.bounds[1], max(part.bounds[0], value)) for part, value in groups]
         return gap_of(metric, pairs, values, task.confidence)
 
-    def _answer(self, task: Task, found: Linearised, factor: float) -> Estimate:
-        metric, kind = found.metric, "asymptotic" if task.stopping else "fixed-n"
-        told = (task.confidence, found.labels)
-        if found.unlabelled == 0 and not math.isnan(found.value) and not task.beyond:
-            value, note = found.value, "every point is labelled: exact"
-            return Estimate(metric.name, value, value, value, *told, float(found.labels), kind, note)
-        if math.isnan(found.value) or (found.drawn == 0 and found.unlabelled > 0):
+    def _answer(self, task: Task, linear: Linearised, factor: float) -> Estimate:
+        metric, kind = linear.metric, "asymptotic" if task.stopping else "fixed-n"
+        common = (task.confidence, linear.labels)
+        if linear.unlabelled == 0 and not math.isnan(linear.value) and not task.beyond:
+            value, note = linear.value, "every point is labelled: exact"
+            return Estimate(metric.name, value, value, value, *common, float(linear.labels), kind, note)
+        if math.isnan(linear.value) or (linear.drawn == 0 and linear.unlabelled > 0):
             return Estimate(
-                metric.name, math.nan, math.nan, math.nan, *told, note=insufficient(metric, found, len(task.pool))
+                metric.name, math.nan, math.nan, math.nan, *common, note=insufficient(metric, linear, len(task.pool))
             )
-        value = min(metric.bounds[1], max(metric.bounds[0], found.value))
-        if metric.about.over_classes and found.labels < found.classes:
-            note = f"no interval: fewer labels ({found.labels}) than classes ({found.classes}) to average over"
-            return Estimate(metric.name, value, math.nan, math.nan, *told, note=note)
-        ahead = ahead_of(found, missed_tail(factor), task.fraction) if task.beyond else None
+        value = min(metric.bounds[1], max(metric.bounds[0], linear.value))
+        if metric.about.over_classes and linear.labels < linear.classes:
+            note = f"no interval: fewer labels ({linear.labels}) than classes ({linear.classes}) to average over"
+            return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
+        ahead = ahead_of(linear, missed_tail(factor), task.fraction) if task.beyond else None
         if ahead is not None and ahead.too_few:
             note = too_few_groups(ahead, task.pool.group_name)
-            return Estimate(metric.name, value, math.nan, math.nan, *told, note=note)
-        low, high = interval_of(found, value, factor, ahead)
-        note = metric.about.caution if found.skipped == 0 else skip_note(metric, found)
+            return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
+        low, high = interval_of(linear, value, factor, ahead)
+        note = metric.about.caution if linear.skipped == 0 else skip_note(metric, linear)
         least = 0.0 if ahead is None else ahead.least_half_width(factor)
-        worth = found.effective_labels()
+        worth = linear.effective_labels()
         if ahead is not None and not task.ahead:
-            worth = found.effective_labels(ahead.evidence.variance, task.fraction)
-        if found.unreached:
-            note, worth = unreached_note(found), math.nan
-        return Estimate(metric.name, value, low, high, *told, worth, kind, note, least_half_width=least)
+            worth = linear.effective_labels(ahead.evidence.variance, task.fraction)
+        if linear.unreached:
+            note, worth = unreached_note(linear), math.nan
+        return Estimate(metric.name, value, low, high, *common, worth, kind, note, least_half_width=least)
 
     # ------------------------------------------------------------ fits
 
     def _samples(self, task: Task, history: History, stages: list[Stage]) -> list[StageSample]:
         """Stages with a label, each with the belief from the labels told before it and in its own sample."""
-        found, exposure = [], np.zeros(len(task.pool))
+        samples, exposure = [], np.zeros(len(task.pool))
         for stage in stages:
             exposure = exposure + stage.exposure
             rows = stage.used[history.known[stage.used] >= 0]
             if len(rows):
                 belief = self._fit(task, history, _train(stage, rows, history), exposure)
                 before = (history.known >= 0) & stage.earlier & stage.within
-                found.append(StageSample(stage, belief, before, rows))
-        return found
+                samples.append(StageSample(stage, belief, before, rows))
+        return samples
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
         """The belief from the labels at these rows; remembered for those asked for last."""
@@ -349,7 +349,7 @@ class Assured(Method):
 
 @dataclass(frozen=True)
 class _Held(Assured):
-    """Assured that fits nothing more: beliefs of stages that are over stay, all others are the one held."""
+    """Assured that fits nothing more: stages that are over keep their beliefs, all others have the belief `held`."""
 
     fitted: dict[bytes, Belief] = field(default_factory=dict)
     held: Belief | None = None
@@ -380,10 +380,10 @@ def _right(estimator: Difference) -> tuple[float, float]:
         belief = part.belief
         residuals = (known[part.rows] == belief.predictions[part.rows]) - belief.agree[part.rows]
         residuals = residuals * weight[part.rows]
-        right_ones = known[part.labelled] == belief.predictions[part.labelled]
-        told = float((right_ones * weight[part.labelled]).sum())
+        right_rows = known[part.labelled] == belief.predictions[part.labelled]
+        right_labels = float((right_rows * weight[part.labelled]).sum())
         corrected = float((part.expansion * residuals).sum())
-        total += part.share * (told + float((belief.agree * weight)[part.rest].sum()) + corrected)
+        total += part.share * (right_labels + float((belief.agree * weight)[part.rest].sum()) + corrected)
         variance += float(part.squares(residuals).sum()) / points**2
     right = min(max(total / points, 0.0), 1.0)
     worth = right * (1 - right) / variance if variance > 0 else math.inf
@@ -398,18 +398,18 @@ def _training_weights(exposure: Array) -> Array:
     return np.asarray(weights / weights.mean())
 
 
-def _simultaneous_factor(task: Task, found: list[Linearised]) -> float:
+def _simultaneous_factor(task: Task, linearised: list[Linearised]) -> float:
     """How many standard errors hold for all metrics together."""
     if task.beyond:
-        terms = contributions_by_group([one.sides for one in found], task.groups)
+        terms = contributions_by_group([linear.sides for linear in linearised], task.groups)
     else:
-        terms = np.zeros((len(task.pool), len(found)))
-        for place, one in enumerate(found):
-            np.add.at(terms[:, place], one.rows, one.terms)
-    kept = terms[np.flatnonzero(np.abs(terms).sum(1) > 0)]
-    if not len(kept):
+        terms = np.zeros((len(task.pool), len(linearised)))
+        for column, linear in enumerate(linearised):
+            np.add.at(terms[:, column], linear.rows, linear.terms)
+    nonzero = terms[np.flatnonzero(np.abs(terms).sum(1) > 0)]
+    if not len(nonzero):
         return normal_quantile(task.confidence)
-    return simultaneous_quantile(kept, task.confidence, np.random.default_rng([task.seed, SIMULTANEOUS]))
+    return simultaneous_quantile(nonzero, task.confidence, np.random.default_rng([task.seed, SIMULTANEOUS]))
 
 
 def _newest_first(task: Task, history: History) -> tuple[int | None, int]:

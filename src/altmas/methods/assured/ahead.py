@@ -20,41 +20,43 @@ MOST_ROWS = 1000
 """Rows into which groups are drawn together where only their covariances matter."""
 
 
-def ahead_of(found: Linearised, tail: float, fraction: float = 0.0) -> PoolSpread:
+def ahead_of(linear: Linearised, tail: float, fraction: float = 0.0) -> PoolSpread:
     """What the pool says about data like it; tail = log(1 / chance of a miss on one side).
 
     fraction  share of what it is about that the pool is (P2); 0 for data to come, which may come in groups
     """
-    union, items = found.estimator, found.sides[0][2]
-    if len(found.sides) > 1:
-        items = SumOfItems([(factor, one, part.inside) for factor, part, one in found.sides])
-    value = min(found.metric.bounds[1], max(found.metric.bounds[0], found.value))
-    contributions, constants = centred_contributions(found.sides)
+    union, items = linear.estimator, linear.sides[0][2]
+    if len(linear.sides) > 1:
+        items = SumOfItems([(factor, influence, estimator.inside) for factor, estimator, influence in linear.sides])
+    value = min(linear.metric.bounds[1], max(linear.metric.bounds[0], linear.value))
+    contributions, constants = centred_contributions(linear.sides)
     inside = np.flatnonzero(union.inside)
     labelled = np.flatnonzero(union.known[inside] >= 0)
     rows = inside[labelled]
     shown = items.at(rows, union.known[rows]) + constants[rows]
     squares, skew = _moments(items, constants, union, inside, labelled, shown)
     lowest, highest = items.range()
-    told = Influences(
+    influences = Influences(
         contributions=contributions[inside],
         squares=squares,
         skew=skew,
         labelled=labelled,
         shown=shown,
         largest=float((highest - lowest)[inside].max(initial=0.0)),
-        counting=counting(found.metric, union)[inside],
+        counting=counting(linear.metric, union)[inside],
         groups=None if union.pool.group is None or fraction > 0 else union.pool.group[inside],
-        beyond=abs(found.value - value) / max(len(inside), 1),
+        beyond=abs(linear.value - value) / max(len(inside), 1),
     )
-    return spread_of_pool(told, value, found.metric.bounds, tail, fraction)
+    return spread_of_pool(influences, value, linear.metric.bounds, tail, fraction)
 
 
-def interval_of(found: Linearised, value: float, factor: float, ahead: PoolSpread | None = None) -> tuple[float, float]:
+def interval_of(
+    linear: Linearised, value: float, factor: float, ahead: PoolSpread | None = None
+) -> tuple[float, float]:
     """The interval of a metric to first order: about the pool, or with what the pool says about data like it."""
-    bounds, quantile = found.metric.bounds, factor if ahead is None else ahead.quantile(factor)
-    low, high = score_interval(value, lambda candidate: joined(found.evidence(candidate), ahead), bounds, quantile)
-    return max(bounds[0], low - found.too_high), min(bounds[1], high + found.too_low)
+    bounds, quantile = linear.metric.bounds, factor if ahead is None else ahead.quantile(factor)
+    low, high = score_interval(value, lambda candidate: joined(linear.evidence(candidate), ahead), bounds, quantile)
+    return max(bounds[0], low - linear.too_high), min(bounds[1], high + linear.too_low)
 
 
 def contributions_by_group(metrics: Sequence[Sides], groups: Array | None) -> Array:
@@ -62,10 +64,10 @@ def contributions_by_group(metrics: Sequence[Sides], groups: Array | None) -> Ar
 
     Groups are drawn together by their number, which has nothing to do with what they contribute.
     """
-    found = np.column_stack([centred_contributions(sides)[0] for sides in metrics])
-    own = np.arange(len(found)) if groups is None else groups
-    rows = np.random.default_rng(len(found)).permutation(int(own.max()) + 1)[own] % MOST_ROWS
-    return np.column_stack([np.bincount(rows, one, MOST_ROWS) for one in found.T])
+    contributions = np.column_stack([centred_contributions(sides)[0] for sides in metrics])
+    own = np.arange(len(contributions)) if groups is None else groups
+    rows = np.random.default_rng(len(contributions)).permutation(int(own.max()) + 1)[own] % MOST_ROWS
+    return np.column_stack([np.bincount(rows, column, MOST_ROWS) for column in contributions.T])
 
 
 def centred_contributions(sides: Sides) -> tuple[Array, Array]:
@@ -83,17 +85,17 @@ def centred_contributions(sides: Sides) -> tuple[Array, Array]:
 
 def _contributions(estimator: Difference, items: ItemInfluence) -> Array:
     """(N,) <What_i, D_i>: as believed, as labelled, and the expanded residual at the samples."""
-    found = np.zeros(len(estimator.known))
+    contributions = np.zeros(len(estimator.known))
     for part in estimator.parts:
-        found += part.share * _seen_from(part, items.moments(part.belief)[0], items, estimator.known)
-    return found
+        contributions += part.share * _seen_from(part, items.moments(part.belief)[0], items, estimator.known)
+    return contributions
 
 
 def _seen_from(part: Part, mean: Array, items: ItemInfluence, known: Array) -> Array:
-    found = np.where(part.rest, mean, 0.0)
-    found[part.labelled] = items.at(part.labelled, known[part.labelled])
-    found[part.rows] += part.expansion * (items.at(part.rows, known[part.rows]) - mean[part.rows])
-    return found
+    contributions = np.where(part.rest, mean, 0.0)
+    contributions[part.labelled] = items.at(part.labelled, known[part.labelled])
+    contributions[part.rows] += part.expansion * (items.at(part.rows, known[part.rows]) - mean[part.rows])
+    return contributions
 
 
 def _moments(
@@ -109,7 +111,7 @@ def _moments(
         )
         total = square[part.rest].sum() + at_labels.sum() + (part.expansion * (at_rows - square[part.rows])).sum()
         unbiased += part.share * float(total)
-    mean, variance = (one[inside].copy() for one in items.moments(union.belief))
+    mean, variance = (moment[inside].copy() for moment in items.moments(union.belief))
     third, mean = items.third_moment(union.belief)[inside].copy(), mean + constants[inside]
     mean[labelled], variance[labelled], third[labelled] = shown, 0.0, 0.0
     believed = float((variance + mean**2).sum())
@@ -122,12 +124,12 @@ def counting(metric: Metric, union: Difference) -> Array:
     if len(metric.parts) > 1 or not metric.is_table:
         return np.ones(len(union.known))
     rows = metric.rows(metric, union.pool)
-    found = metric.proportion((rows.count, union.n_classes))
-    if found is None:
+    proportion = metric.proportion((rows.count, union.n_classes))
+    if proportion is None:
         return np.ones(len(union.known))
-    trials = found[1].astype(np.float64)
+    trials = proportion[1].astype(np.float64)
     own = np.diagonal(trials).copy() if rows.count == union.n_classes else np.zeros(rows.count)
     chance = TableItems(rows, Influence(own, dense=trials), union.n_classes).moments(union.belief)[0]
-    told = np.flatnonzero(union.known >= 0)
-    chance[told] = trials[rows.codes[told], union.known[told]]
+    labelled = np.flatnonzero(union.known >= 0)
+    chance[labelled] = trials[rows.codes[labelled], union.known[labelled]]
     return np.clip(chance, 0.0, 1.0)

@@ -41,9 +41,9 @@ def dawid_skene(models: Sequence[Model], n_classes: int) -> Array:
         logs = np.tile(np.log((believed.sum(0) + 1.0) / (len(believed) + n_classes)), (len(believed), 1))
         for model in models:
             logs += temper * np.log(answer_chances(model.predictions, believed))[:, model.predictions].T
-        found = np.exp(logs - logs.max(1, keepdims=True))
-        found /= found.sum(1, keepdims=True)
-        change, believed = float(np.abs(found - believed).max()), found
+        updated = np.exp(logs - logs.max(1, keepdims=True))
+        updated /= updated.sum(1, keepdims=True)
+        change, believed = float(np.abs(updated - believed).max()), updated
         if change < CLOSE:
             break
     return np.asarray(np.maximum(believed, 1e-9))
@@ -79,15 +79,15 @@ def difference_components(models: Sequence[Model], anchor: Array) -> Array:
     """
     rows = np.arange(len(anchor))
     columns = np.empty((len(anchor), len(models)))
-    for place, model in enumerate(models):
+    for column, model in enumerate(models):
         if model.scores is None:
-            columns[:, place] = model.predictions == anchor
+            columns[:, column] = model.predictions == anchor
         else:
             own = np.clip(model.scores[rows, anchor], SURE, 1 - SURE)
-            columns[:, place] = np.log(own / (1 - own))
+            columns[:, column] = np.log(own / (1 - own))
     columns -= columns.mean(0)
     columns /= np.maximum(columns.std(0), 1e-12)
     directions = np.linalg.eigh(columns.T @ columns)[1][:, ::-1][:, :COMPONENTS]
-    found = columns @ directions
-    spread = found.std(0)
-    return np.asarray(found[:, spread > 1e-9] / spread[spread > 1e-9])
+    components = columns @ directions
+    spread = components.std(0)
+    return np.asarray(components[:, spread > 1e-9] / spread[spread > 1e-9])

@@ -21,7 +21,7 @@ from altmas.methods.assured.logistic import (
     pooled,
     sigmoid,
 )
-from altmas.methods.assured.ordered import Learned, Told, with_order
+from altmas.methods.assured.ordered import Labels, Learned, with_order
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.views import Description, narrow, without_own
 from altmas.pool import Pool
@@ -60,20 +60,22 @@ def belief_of(
     """
     right = (codes == pool.anchor[labelled]).astype(np.float64)
     fits = [
-        _fold_answers(pool, description, labelled[kept], codes[kept], right[kept], weights[kept], folds == k, also)
+        _fold_answers(
+            pool, description, labelled[outside], codes[outside], right[outside], weights[outside], folds == k, also
+        )
         for k in range(int(folds.max()) + 1)
-        for kept in [folds[labelled] != k]
+        for outside in [folds[labelled] != k]
     ]
     names = [name for name in fits[0].odds if all(name in fit.odds for fit in fits)]  # a fold may lack labels
     prior = np.array([RECIPE.trust_in_scores if name == "scores" else 1.0 for name in names])
-    told = np.empty((len(names), len(labelled)))
+    at_labels = np.empty((len(names), len(labelled)))
     for k, fit in enumerate(fits):
         own = np.flatnonzero(folds[labelled] == k)
-        told[:, own] = sigmoid(fit.odds_at(names, labelled[own]))
+        at_labels[:, own] = sigmoid(fit.odds_at(names, labelled[own]))
     agree, shares = np.empty(len(pool)), np.zeros(len(names))
     for k, fit in enumerate(fits):
-        kept = folds[labelled] != k
-        of_fold = combination(told[:, kept], right[kept], weights[kept], prior)
+        outside = folds[labelled] != k
+        of_fold = combination(at_labels[:, outside], right[outside], weights[outside], prior)
         agree[fit.rows] = pooled([fit.odds[name] for name in names], of_fold)
         shares += of_fold / len(fits)
     agree = np.clip(agree, RECIPE.certain, 1 - RECIPE.certain)
@@ -81,7 +83,7 @@ def belief_of(
     belief = Belief(pool.anchor, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
     if len(values) == 0:
         return belief
-    labels = Told(labelled, codes, weights, folds)
+    labels = Labels(labelled, codes, weights, folds)
     return with_order(belief, pool, description, labels, [fit.learned for fit in fits], values)
 
 
@@ -110,8 +112,8 @@ class _Fold:
 
     def odds_at(self, names: Sequence[str], points: Array) -> Array:
         """(J, n) log odds of the named answers at some points of the fold."""
-        places = np.searchsorted(self.rows, points)
-        return np.stack([np.asarray(self.odds[name][places], np.float64) for name in names])
+        positions = np.searchsorted(self.rows, points)
+        return np.stack([np.asarray(self.odds[name][positions], np.float64) for name in names])
 
 
 def _fold_answers(
@@ -133,15 +135,15 @@ def _fold_answers(
         left_out, slopes, mean = label_slopes(description.kernel[train], codes, n_classes, RECIPE.label_ridge)
         view, leads = np.empty((len(rows), n_classes), narrow(len(pool) * n_classes)), np.empty((len(rows), 2))
         for part in _chunks(len(rows)):
-            said = description.kernel[rows[part]].astype(np.float32, copy=False) @ slopes + mean
-            view[part], leads[part] = said, lead(said, pool.anchor[rows[part]])
+            predicted = description.kernel[rows[part]].astype(np.float32, copy=False) @ slopes + mean
+            view[part], leads[part] = predicted, lead(predicted, pool.anchor[rows[part]])
         scale = RECIPE.label_scale
         by_labels = Block(scale * lead(left_out, pool.anchor[train]), scale * leads, penalty=RECIPE.label_penalty)
     for name, blocks in _candidates(pool, description, train, rows, by_labels).items():
         answers[name] = logistic_log_odds(blocks, right, weights).astype(np.float32)
     for name in also:
-        if (found := FURTHER[name](pool, description, train, codes, weights, rows)) is not None:
-            answers[name] = log_odds(found).astype(np.float32)
+        if (chances := FURTHER[name](pool, description, train, codes, weights, rows)) is not None:
+            answers[name] = log_odds(chances).astype(np.float32)
     return _Fold(rows, answers, view, left_out)
 
 
@@ -154,29 +156,29 @@ def _candidates(
     pool: Pool, description: Description, train: Array, rows: Array, by_labels: Block | None
 ) -> dict[str, list[Block]]:
     """Blocks of columns by the name of the answer that is fitted on them."""
-    found: dict[str, list[Block]] = {}
+    candidates: dict[str, list[Block]] = {}
     width, n_classes = description.ease.shape[1], len(pool.classes)
     if width:
         # A point that looks easier is expected to be right more often until labels say otherwise.
         ease = Block(description.ease[train], description.ease[rows], penalty=RECIPE.joint_penalty, mean=1.0 / width)
-        found["ease"] = [replace(ease, penalty=RECIPE.ease_penalty)]
-        found["ease, stiff"] = [replace(ease, penalty=RECIPE.stiff_penalty)]
+        candidates["ease"] = [replace(ease, penalty=RECIPE.ease_penalty)]
+        candidates["ease, stiff"] = [replace(ease, penalty=RECIPE.stiff_penalty)]
         both = [ease]
         if n_classes <= RECIPE.own_coefficients:
             own = np.eye(n_classes, dtype=np.float32)
             both.append(Block(own[pool.anchor[train]], own[pool.anchor[rows]], penalty=RECIPE.class_penalty))
-            found["ease + class"] = list(both)
+            candidates["ease + class"] = list(both)
         if description.components is not None:
             leading, penalty = description.components, RECIPE.component_penalty
             components = Block(leading[train], leading[rows], penalty=penalty)
-            found["ease + class + components"] = [*both, components]
+            candidates["ease + class + components"] = [*both, components]
         if by_labels is not None:
-            found["labels + ease"] = [by_labels, ease]
+            candidates["labels + ease"] = [by_labels, ease]
     for name, odds in description.odds.items():
-        found[name] = [Block(odds[train], odds[rows], penalty=RECIPE.odds_penalty, mean=1.0)]
+        candidates[name] = [Block(odds[train], odds[rows], penalty=RECIPE.odds_penalty, mean=1.0)]
     if by_labels is not None:
-        found["labels"] = [by_labels]
-    return found
+        candidates["labels"] = [by_labels]
+    return candidates
 
 
 def label_slopes(inputs: Array, codes: Array, n_classes: int, ridge: float) -> tuple[Array, Array, Array]:
@@ -205,9 +207,9 @@ def lead(values: Array, predictions: Array) -> Array:
     """(n, 2) the value of the predicted class and its lead over the best rival."""
     points = np.arange(len(values))
     own = values[points, predictions]
-    others = values.copy()
-    others[points, predictions] = -np.inf
-    return np.column_stack([own, own - others.max(1)])
+    rivals = values.copy()
+    rivals[points, predictions] = -np.inf
+    return np.column_stack([own, own - rivals.max(1)])
 
 
 # ---------------------------------------------------------------- which class, if the model is wrong
@@ -221,31 +223,31 @@ def _rivals(
     wrong = codes != pool.anchor[labelled]
     confusions = np.stack(
         [
-            _confusions(pool, labelled[kept], codes[kept])
+            _confusions(pool, labelled[outside], codes[outside])
             for k in range(count)
-            for kept in [wrong & (folds[labelled] != k)]
+            for outside in [wrong & (folds[labelled] != k)]
         ]
     )
     has_view = all(fit.view is not None for fit in fits)  # with very few labels a fold may have none outside it
     if not description.rivals and not has_view:
         return confusions.reshape(count * n_classes, n_classes), folds * n_classes + pool.anchor
 
-    def sources(fold: int, places: Array | slice) -> list[Array]:
-        """Each (n, C): what every source says of the rivals at some places of a fold."""
+    def sources(fold: int, positions: Array | slice) -> list[Array]:
+        """Each (n, C): what every source says of the rivals at some positions of a fold."""
         fit = fits[fold]
-        rows = fit.rows[places]
-        found = [np.asarray(view[rows], np.float64) for view in description.rivals]
+        rows = fit.rows[positions]
+        views = [np.asarray(view[rows], np.float64) for view in description.rivals]
         if has_view and fit.view is not None:
-            learned = np.clip(np.asarray(fit.view[places], np.float64), 0.01, None) ** 2
-            found.append(without_own(learned, pool.anchor[rows]))
-        return [*found, confusions[fold, pool.anchor[rows]]]
+            learned = np.clip(np.asarray(fit.view[positions], np.float64), 0.01, None) ** 2
+            views.append(without_own(learned, pool.anchor[rows]))
+        return [*views, confusions[fold, pool.anchor[rows]]]
 
     seen, truth = labelled[wrong], codes[wrong]
     likelihoods = np.empty((len(seen), len(description.rivals) + has_view + 1))
     for k in range(count):
         own = np.flatnonzero(folds[seen] == k)
-        told = sources(k, np.searchsorted(fits[k].rows, seen[own]))
-        likelihoods[own] = np.stack([view[np.arange(len(own)), truth[own]] for view in told], axis=1)
+        views = sources(k, np.searchsorted(fits[k].rows, seen[own]))
+        likelihoods[own] = np.stack([view[np.arange(len(own)), truth[own]] for view in views], axis=1)
     mixed = np.empty((len(pool), n_classes), narrow(len(pool) * n_classes))
     for k, fit in enumerate(fits):
         shares = _mixture(likelihoods[folds[seen] != k])

@@ -91,13 +91,13 @@ class Contest:
         """
         return self._mean_with(self.estimator.known_weights)
 
-    def _mean_with(self, *weights: Weights) -> Array:
+    def _mean_with(self, *weightings: Weights) -> Array:
         """(K,) mean of the estimate and of the metric at each of these weights, where it is defined."""
-        said = [self.values]
-        for one in weights:
-            found = np.array([metric.value(self.estimator.pool, one) for metric in self.metrics], np.float64)
-            said.append(np.where(np.isnan(found), self.values, found))
-        return np.asarray(np.mean(said, axis=0))
+        scores = [self.values]
+        for weighting in weightings:
+            values = np.array([metric.value(self.estimator.pool, weighting) for metric in self.metrics], np.float64)
+            scores.append(np.where(np.isnan(values), self.values, values))
+        return np.asarray(np.mean(scores, axis=0))
 
     @cached_property
     def best(self) -> int:
@@ -147,7 +147,9 @@ class Contest:
     def roots(self) -> Array:
         """(n, K) R_k."""
         stages = zip(self.estimator.parts, self._residuals, strict=True)
-        return np.concatenate([np.column_stack([part.centred(one) for one in told.T]) for part, told in stages])
+        return np.concatenate(
+            [np.column_stack([part.centred(column) for column in residuals.T]) for part, residuals in stages]
+        )
 
     @cached_property
     def shown(self) -> Array:
@@ -163,8 +165,8 @@ class Contest:
         """About the half-width of q_k - q_j that is left if every point is labelled."""
         if not self.ahead:
             return 0.0
-        told = self._difference(k, j, factor)
-        return ahead_of(told, missed_tail(factor), self.fraction).least_half_width(factor)
+        linear = self._difference(k, j, factor)
+        return ahead_of(linear, missed_tail(factor), self.fraction).least_half_width(factor)
 
     def expected_squares(self, best: int, k: int) -> Array:
         """(N,) Var_f(d_i): squared residuals of one model minus another, as the belief expects them."""
@@ -201,35 +203,35 @@ class Contest:
         """(N, C) D_ki(c)."""
         return self.sides[k].items.rows(np.arange(len(self.estimator.known)))
 
-    def critical(self, confidence: float, rng: np.random.Generator, wanted: Sequence[int] | None = None) -> Array:
+    def critical(self, confidence: float, rng: np.random.Generator, models: Sequence[int] | None = None) -> Array:
         """(K,) c_k of (R1) at a chance of (1 - confidence) / 2, at least the factor of one difference alone.
 
-        wanted  the models whose c_k is asked for; the others have the factor of one difference
+        models  those whose c_k is asked for; the others have the factor of one difference
         """
-        found = np.full(len(self.metrics), max(self.factor, normal_quantile(confidence)))
+        critical = np.full(len(self.metrics), max(self.factor, normal_quantile(confidence)))
         roots, shown = self.roots, self.shown
         if self.ahead:
             sides = [((1.0, self.estimator, side.items),) for side in self.sides]
             roots = contributions_by_group(sides, self.estimator.pool.group if self.fraction == 0 else None)
             shown = _squared_distances(roots)
         noise = rng.standard_normal((MULTIPLIERS, len(roots))) @ roots
-        for k in range(len(found)) if wanted is None else wanted:
-            others = shown[k] > 1e-18 * max(float(shown.max()), 1e-300)
-            if others.any():
-                largest = ((noise[:, others] - noise[:, [k]]) / np.sqrt(shown[k][others])).max(1)
-                found[k] = max(found[k], float(np.quantile(largest, (1 + confidence) / 2)))
-        return found
+        for k in range(len(critical)) if models is None else models:
+            differing = shown[k] > 1e-18 * max(float(shown.max()), 1e-300)
+            if differing.any():
+                largest = ((noise[:, differing] - noise[:, [k]]) / np.sqrt(shown[k][differing])).max(1)
+                critical[k] = max(critical[k], float(np.quantile(largest, (1 + confidence) / 2)))
+        return critical
 
     def interval(self, k: int, j: int, factor: float) -> tuple[float, float]:
         """(low, high) of q_k - q_j, nan where undefined; exact where every point is labelled."""
         value = float(self.values[k] - self.values[j])
         if math.isnan(value) or self.exact or self.drawn == 0:
             return (value, value) if self.exact else (math.nan, math.nan)
-        told = self._difference(k, j, factor)
-        ahead = ahead_of(told, missed_tail(factor), self.fraction) if self.ahead else None
+        linear = self._difference(k, j, factor)
+        ahead = ahead_of(linear, missed_tail(factor), self.fraction) if self.ahead else None
         if ahead is not None and ahead.too_few:
             return math.nan, math.nan
-        return interval_of(told, told.value, factor, ahead)
+        return interval_of(linear, linear.value, factor, ahead)
 
     def _difference(self, k: int, j: int, factor: float) -> Linearised:
         return linearised_sum(difference(self.metrics[k], self.metrics[j]), self.among, missed_tail(factor))
@@ -277,8 +279,8 @@ def disagreement(answers: Sequence[Array], n_classes: int) -> Array:
     """(N,) chance that two models picked at random give different answers to a point."""
     votes = np.zeros((len(answers[0]), n_classes))
     rows = np.arange(len(votes))
-    for one in answers:
-        votes[rows, one] += 1.0
+    for predictions in answers:
+        votes[rows, predictions] += 1.0
     shares = votes / len(answers)
     return np.asarray(1 - (shares**2).sum(1))
 
@@ -290,11 +292,11 @@ def metrics_to_rank(name: str, pool: Pool) -> tuple[Metric, ...]:
             f"a ranking needs at least two models, this pool has {len(pool.models)}; give several predictions "
             "(--prediction, repeated), or session.add_model (altmas add-model)"
         )
-    found = metric_set([name], pool)
-    models = [metric.model for metric in found]
-    if models != [model.name for model in pool.models] or any(metric.contrasts for metric in found):
+    metrics = metric_set([name], pool)
+    models = [metric.model for metric in metrics]
+    if models != [model.name for model in pool.models] or any(metric.contrasts for metric in metrics):
         raise MetricError(
             f"models cannot be ranked by {name!r}; expected one metric that every model has, such as 'accuracy', "
             "'macro_f1' or 'recall[class]', without a model's name before it"
         )
-    return found
+    return metrics

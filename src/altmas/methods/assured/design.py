@@ -52,8 +52,8 @@ def tempered_sizes(
         return expected, powers
     steps = np.log(np.maximum(believed / mean, 1e-12))
     for fold in range(len(powers)):
-        inside, others = folds == fold, folds[drawn] != fold
-        powers[fold] = fit_tempering(steps, seen[others] / mean, drawn[others])
+        inside, outside = folds == fold, folds[drawn] != fold
+        powers[fold] = fit_tempering(steps, seen[outside] / mean, drawn[outside])
         expected[inside] = np.exp(steps[inside] * powers[fold])
     share = RECIPE.variance_share
     shape = (1 - share) * even(np.sqrt(expected), folds) + share * even(expected, folds)
@@ -75,8 +75,8 @@ def uniform_share(gain: Array, variance: Array, labels: float, quantile: float) 
     reached = missed_tail(quantile) * n_points / planned
     count = int(min(max(math.ceil(reached), 1), n_points))
     unseen = float(np.partition(gain, n_points - count)[n_points - count :].sum()) * min(reached / count, 1.0)
-    wanted = unseen / max(quantile * math.sqrt(n_points * float(variance.sum()) / planned), 1e-300)
-    share = min(max(wanted, RECIPE.least_defensive), RECIPE.most_defensive)
+    needed = unseen / max(quantile * math.sqrt(n_points * float(variance.sum()) / planned), 1e-300)
+    share = min(max(needed, RECIPE.least_defensive), RECIPE.most_defensive)
     return round(share, 6)  # the same for sums that differ in their last digits, as with other units of weight
 
 

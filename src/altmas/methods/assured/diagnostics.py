@@ -65,7 +65,7 @@ def diagnose(estimator: Difference) -> Diagnostics:
     chances = np.concatenate([np.maximum(part.stage.chances[part.rows], 1e-12) for part in estimator.parts])
     weights = np.concatenate([part.share * (1 + part.expansion) * part.weight for part in estimator.parts])
     share, error = _weighted_share(right, weights, chances)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "calibration": _bins(agree, right),
         "calibration_z": _z(right, agree),
         "largest_share": float(weights.max() / weights.sum()) if len(weights) else math.nan,
@@ -75,7 +75,7 @@ def diagnose(estimator: Difference) -> Diagnostics:
         "difference": float(np.trace(estimator.table) / max((estimator.inside * estimator.weight).sum(), 1e-300)),
         "skipped_share": _skipped_share(estimator),
     }
-    return Diagnostics(**found, warnings=tuple(_warnings(found, len(rows))))
+    return Diagnostics(**figures, warnings=tuple(_warnings(figures, len(rows))))
 
 
 def _skipped_share(estimator: Difference) -> float:
@@ -110,23 +110,23 @@ def _z(right: Array, agree: Array) -> float:
     return float((right - agree).sum()) / spread if spread > 0 else math.nan
 
 
-def _warnings(found: dict[str, Any], labels: int) -> list[str]:
+def _warnings(figures: dict[str, Any], labels: int) -> list[str]:
     words = []
-    if abs(found["calibration_z"]) > ALARM:
-        direction = "fewer" if found["calibration_z"] < 0 else "more"
+    if abs(figures["calibration_z"]) > ALARM:
+        direction = "fewer" if figures["calibration_z"] < 0 else "more"
         words.append(
             f"The model was right on {direction} of the drawn points than the belief expected "
-            f"({abs(found['calibration_z']):.1f} standard deviations): intervals are wider for it, not wrong."
+            f"({abs(figures['calibration_z']):.1f} standard deviations): intervals are wider for it, not wrong."
         )
-    gap = abs(found["random_share"] - found["difference"])
-    if gap > ALARM * max(found["random_share_error"], 1e-12):
+    gap = abs(figures["random_share"] - figures["difference"])
+    if gap > ALARM * max(figures["random_share_error"], 1e-12):
         words.append(
-            f"Accuracy by sampling weights alone is {found['random_share']:.3f}, with the belief "
-            f"{found['difference']:.3f}: further apart than chance explains. Trust neither before more labels are in."
+            f"Accuracy by sampling weights alone is {figures['random_share']:.3f}, with the belief "
+            f"{figures['difference']:.3f}: further apart than chance explains. Trust neither before more labels are in."
         )
-    if labels and found["effective_sample"] < min(FEW, labels / 4):
+    if labels and figures["effective_sample"] < min(FEW, labels / 4):
         words.append(
-            f"A few labels carry most of the weight ({labels} labels weigh like {found['effective_sample']:.0f} equal "
-            "ones): figures may still move by more than the interval says."
+            f"A few labels carry most of the weight ({labels} labels weigh like {figures['effective_sample']:.0f} "
+            "equal ones): figures may still move by more than the interval says."
         )
     return words

@@ -227,9 +227,9 @@ class Difference:
         """(N,) the correction of W[i, code], 0 but at the samples."""
         codes, weights = np.broadcast_to(code, len(self.known)), np.zeros(len(self.known))
         for part in self.parts:
-            wanted = codes[part.rows]
-            believed = part.belief.rows(part.rows)[np.arange(len(part.rows)), wanted]
-            weights[part.rows] += part.share * part.expansion * ((self.known[part.rows] == wanted) - believed)
+            sampled = codes[part.rows]
+            believed = part.belief.rows(part.rows)[np.arange(len(part.rows)), sampled]
+            weights[part.rows] += part.share * part.expansion * ((self.known[part.rows] == sampled) - believed)
         return weights if self.pool.weights is None else weights * self.pool.weights
 
     @cached_property
@@ -355,8 +355,8 @@ class Believed:
 
     @property
     def mass(self) -> Array:
-        found = np.ones(len(self.belief.agree)) if self.members is None else self.members.astype(np.float64)
-        return found if self.weight is None else found * self.weight
+        mass = np.ones(len(self.belief.agree)) if self.members is None else self.members.astype(np.float64)
+        return mass if self.weight is None else mass * self.weight
 
     def table(self, rows: RowCodes) -> Array:
         return self.belief.table_by(rows.codes, rows.count, self.members if self.weight is None else self.mass)

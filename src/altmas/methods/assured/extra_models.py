@@ -31,12 +31,12 @@ def network(
     rng = np.random.default_rng([SEED, len(train)])
     features = Features.of(pool)
     draws = MCDropout().fit(features.subset(train), codes, len(pool.classes), rng, weights).draws(DRAWS, rng)
-    found = np.empty(len(rows))
+    chances = np.empty(len(rows))
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
         mean = draws(features[part]).mean(0)
-        found[start : start + CHUNK] = mean[np.arange(len(part)), pool.anchor[part]]
-    return found
+        chances[start : start + CHUNK] = mean[np.arange(len(part)), pool.anchor[part]]
+    return chances
 
 
 def trees(
@@ -50,8 +50,8 @@ def trees(
     from threadpoolctl import threadpool_limits
 
     def columns(points: Array) -> Array:
-        known = [description.ease[points], pool.anchor[points][:, None]]
-        return np.hstack(known if description.components is None else [*known, description.components[points]])
+        blocks = [description.ease[points], pool.anchor[points][:, None]]
+        return np.hstack(blocks if description.components is None else [*blocks, description.components[points]])
 
     model = HistGradientBoostingClassifier(
         max_iter=40,

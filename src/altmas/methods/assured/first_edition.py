@@ -22,6 +22,6 @@ def first_edition_exposure(batches: Sequence[Batch], n_points: int) -> Array:
             sizes = SIZES[batch.record["levels"]]
         if "scale" in batch.record:
             scale, floor = batch.record["scale"].tolist()
-            wanted = -np.log1p(-np.minimum(scale * sizes, MOST))
-            exposure = exposure + np.maximum(wanted - exposure, floor)
+            target = -np.log1p(-np.minimum(scale * sizes, MOST))
+            exposure = exposure + np.maximum(target - exposure, floor)
     return exposure

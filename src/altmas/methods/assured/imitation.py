@@ -67,7 +67,7 @@ class Imitation:
 
 def imitation(fitted: Fitted) -> Imitation:
     """The best imitator."""
-    return min(_imitators(fitted), key=lambda one: log_loss(one.view, fitted.says))
+    return min(_imitators(fitted), key=lambda imitator: log_loss(imitator.view, fitted.says))
 
 
 def _imitators(fitted: Fitted) -> Iterator[Imitation]:
@@ -95,15 +95,15 @@ def kernel_imitation(fitted: Fitted) -> Imitation:
 
     few, many = (_even(min(MOST_FEATURES, (work / n) ** 0.5, n / 2)) for work in (TRIAL_WORK, WORK))
     trials = {share: best_ridge(inputs(few, share).inputs, says) for share in SHARES}
-    share = min(trials, key=lambda one: trials[one][1])
+    share = min(trials, key=lambda tried: trials[tried][1])
     smoothed = inputs(many, share)
     values, slopes = ridge_fit(smoothed.inputs, says, trials[share][0])
     sharpness = best_sharpness(values, fitted.says)
 
     def elsewhere(points: Elsewhere) -> Array:
         plain = random_features(points.space, many, width, seed=0)
-        found = smoothed.predicted(points.links, plain, slopes[:-1])
-        return softmax(np.float32(sharpness) * (found + slopes[-1]))
+        predicted = smoothed.predicted(points.links, plain, slopes[:-1])
+        return softmax(np.float32(sharpness) * (predicted + slopes[-1]))
 
     return Imitation(softmax(sharpness * values), elsewhere)
 
@@ -129,12 +129,12 @@ def ridge_fit(inputs: Floats, targets: Array, ridge: float) -> tuple[Array, Arra
     lower = cholesky(gram, lower=True)
     slopes = cho_solve((lower, True), products).astype(inputs.dtype)
     lower = lower.astype(inputs.dtype)
-    found = np.empty(targets.shape, inputs.dtype)
+    predicted = np.empty(targets.shape, inputs.dtype)
     for rows, part in _parts(inputs):
         turned = solve_triangular(lower, part.T, lower=True, check_finite=False)
         leverage = np.minimum(np.einsum("mn,mn->n", turned, turned), 1 - 1e-6)
-        found[rows] = targets[rows] + (part @ slopes - targets[rows]) / (1 - leverage)[:, None]
-    return found, slopes
+        predicted[rows] = targets[rows] + (part @ slopes - targets[rows]) / (1 - leverage)[:, None]
+    return predicted, slopes
 
 
 def best_ridge(inputs: Floats, targets: Array) -> tuple[float, float]:
@@ -234,9 +234,9 @@ def _classifier_imitation(model: Any, fitted: Fitted, columns: Callable[[Fitted 
         return model.fit(inputs, fitted.says)
 
     def elsewhere(points: Elsewhere) -> Array:
-        found = np.zeros((len(points.space), fitted.n_classes))
+        chances = np.zeros((len(points.space), fitted.n_classes))
         with threadpool_limits(limits=1, user_api="openmp"):
-            found[:, classes] = trained().predict_proba(columns(points))
-        return found
+            chances[:, classes] = trained().predict_proba(columns(points))
+        return chances
 
     return Imitation(view, elsewhere)

@@ -251,17 +251,17 @@ class Estimators:
 
     def __init__(self, samples: list[StageSample], task: Task, history: History) -> None:
         self.samples, self.pool, self.history = samples, task.pool, history
-        self._found: dict[bytes | None, Difference] = {}
+        self._estimators: dict[bytes | None, Difference] = {}
 
     def __call__(self, members: Array | None) -> Difference:
         """The estimator of the members (the whole pool by default)."""
         key = None if members is None else np.packbits(members).tobytes()
-        if key not in self._found:
+        if key not in self._estimators:
             inside = np.ones(len(self.pool), np.bool_) if members is None else members
             skipped = np.array(list(self.history.skipped), np.int64)
             domains = self.history.domains if self.history.grown else None
-            self._found[key] = Difference(self.samples, self.pool, self.history.known, inside, skipped, domains)
-        return self._found[key]
+            self._estimators[key] = Difference(self.samples, self.pool, self.history.known, inside, skipped, domains)
+        return self._estimators[key]
 
     def linearised(self, metric: Metric, tail: float) -> Linearised:
         """A metric, or a difference of two, to first order."""

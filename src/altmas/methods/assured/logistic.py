@@ -98,8 +98,8 @@ def by_likelihood(logs: Array, weights: Array, prior: Array) -> Array:
 def pooled(odds: Sequence[Array], shares: Array) -> Array:
     """(N,) one answer from the log odds of several: their mean, so that a flat answer does not drown a sharp one."""
     mean = np.zeros(len(odds[0]))
-    for share, one in zip(shares, odds, strict=True):
-        mean += share * np.clip(one, -LARGEST, LARGEST)
+    for share, answer in zip(shares, odds, strict=True):
+        mean += share * np.clip(answer, -LARGEST, LARGEST)
     return sigmoid(mean)
 
 

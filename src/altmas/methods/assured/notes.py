@@ -16,30 +16,30 @@ def undefined(metric: Metric, task: Task, history: History) -> Estimate:
     return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
 
 
-def insufficient(metric: Metric, found: Linearised, points: int) -> str:
+def insufficient(metric: Metric, linear: Linearised, points: int) -> str:
     """Why there is no estimate, and how many labels it would take."""
-    if found.drawn:
+    if linear.drawn:
         return f"undefined: no label so far tells about {metric.name}"
-    share = found.size / max(points, 1)
+    share = linear.size / max(points, 1)
     more = math.ceil(LEAST_DRAWN / share)
     return (
-        f"insufficient: no drawn label among these {found.size:,} points; about {more:,} labels of the pool, "
-        f"or {min(LEAST_DRAWN, found.size)} among them, would do"
+        f"insufficient: no drawn label among these {linear.size:,} points; about {more:,} labels of the pool, "
+        f"or {min(LEAST_DRAWN, linear.size)} among them, would do"
     )
 
 
-def unreached_note(found: Linearised) -> str:
+def unreached_note(linear: Linearised) -> str:
     """Why an interval is wide: points that came later and of which none was drawn and labelled."""
     return (
-        f"no drawn label among {found.unreached:,} points that were added: they may be anything; about "
-        f"{min(LEAST_DRAWN, found.unreached)} labels among them would do"
+        f"no drawn label among {linear.unreached:,} points that were added: they may be anything; about "
+        f"{min(LEAST_DRAWN, linear.unreached)} labels among them would do"
     )
 
 
-def skip_note(metric: Metric, found: Linearised) -> str:
-    share = found.skipped / (found.labels + found.skipped)
+def skip_note(metric: Metric, linear: Linearised) -> str:
+    share = linear.skipped / (linear.labels + linear.skipped)
     bounds = ""
     if metric.about.right_or_wrong:
-        low, high = found.value * (1 - share), found.value * (1 - share) + share
+        low, high = linear.value * (1 - share), linear.value * (1 - share) + share
         bounds = f"; if the model is always wrong or always right there, {low:.3f} to {high:.3f}"
-    return f"{found.skipped} of {found.labels + found.skipped} points had no answer ({share:.0%}){bounds}"
+    return f"{linear.skipped} of {linear.labels + linear.skipped} points had no answer ({share:.0%}){bounds}"

@@ -34,7 +34,7 @@ SIMILAR = "value + labels"
 
 
 @dataclass(frozen=True)
-class Told:
+class Labels:
     """Labels `codes` (n,) at rows `labelled`, which count by `weights`; folds (N,) of the points."""
 
     labelled: Array
@@ -87,7 +87,7 @@ def with_order(
     belief: Belief,
     pool: Pool,
     description: Description,
-    told: Told,
+    labels: Labels,
     learned: Sequence[Learned | None],
     values: Sequence[float],
 ) -> Belief:
@@ -97,23 +97,23 @@ def with_order(
     """
     frequency = _expected_frequency(pool)
     standard = standard_values(values, frequency)
-    candidates = _candidates(pool, description, standard, learned, told.folds)
+    candidates = _candidates(pool, description, standard, learned, labels.folds)
     if not candidates:
         return belief
-    fits = [_fold_fits(candidates, told, k, learned[k], standard, frequency) for k in range(len(learned))]
-    at_labels = np.empty((1 + len(candidates), len(told.labelled)))
-    points = np.arange(len(told.labelled))
-    at_labels[0] = np.log(belief.rows(told.labelled)[points, told.codes])
+    fits = [_fold_fits(candidates, labels, k, learned[k], standard, frequency) for k in range(len(learned))]
+    at_labels = np.empty((1 + len(candidates), len(labels.labelled)))
+    points = np.arange(len(labels.labelled))
+    at_labels[0] = np.log(belief.rows(labels.labelled)[points, labels.codes])
     for k, fit in enumerate(fits):
-        inside = ~told.outside(k)
-        at_labels[1:, inside] = _answers(candidates, fit, told.labelled[inside], standard)[
-            :, np.arange(inside.sum()), told.codes[inside]
+        inside = ~labels.outside(k)
+        at_labels[1:, inside] = _answers(candidates, fit, labels.labelled[inside], standard)[
+            :, np.arange(inside.sum()), labels.codes[inside]
         ]
     agree, rivals = np.empty(len(pool)), np.empty((len(pool), len(pool.classes)), narrow(len(pool) * len(values)))
     shares = np.zeros(1 + len(candidates))
     for k, fit in enumerate(fits):
-        inside, kept = np.flatnonzero(told.folds == k), told.outside(k)
-        of_fold = by_likelihood(at_labels[:, kept], told.weights[kept], np.ones(len(at_labels)))
+        inside, outside = np.flatnonzero(labels.folds == k), labels.outside(k)
+        of_fold = by_likelihood(at_labels[:, outside], labels.weights[outside], np.ones(len(at_labels)))
         for rows in np.array_split(inside, 1 + len(inside) * len(values) // CHUNK):
             unordered = np.log(np.maximum(belief.rows(rows), RECIPE.certain))
             full = _pooled([unordered, *_answers(candidates, fit, rows, standard)], of_fold)
@@ -126,7 +126,7 @@ def with_order(
 
 def _pooled(logs: Sequence[Array], shares: Array) -> Array:
     """(m, C) the normalised geometric mean of distributions with these logarithms."""
-    mean = sum((share * one for share, one in zip(shares, logs, strict=True)), np.zeros(1))
+    mean = sum((share * log for share, log in zip(shares, logs, strict=True)), np.zeros(1))
     chances = np.maximum(np.exp(mean - mean.max(1, keepdims=True)), RECIPE.certain)
     return np.asarray(chances / chances.sum(1, keepdims=True))
 
@@ -141,10 +141,10 @@ def _expected_frequency(pool: Pool) -> Array:
 
 def standard_values(values: Sequence[float], frequency: Array) -> Array:
     """(C,) the values with mean 0 and variance 1, as the classes are expected to be frequent."""
-    given = np.asarray(values, np.float64)
-    given = (given - given.mean()) / given.std()
-    centre = float(frequency @ given)
-    return np.asarray((given - centre) / max(float(np.sqrt(frequency @ (given - centre) ** 2)), 0.3))
+    numbers = np.asarray(values, np.float64)
+    numbers = (numbers - numbers.mean()) / numbers.std()
+    centre = float(frequency @ numbers)
+    return np.asarray((numbers - centre) / max(float(np.sqrt(frequency @ (numbers - centre) ** 2)), 0.3))
 
 
 # ---------------------------------------------------------------- columns
@@ -154,39 +154,43 @@ def _candidates(
     pool: Pool, description: Description, values: Array, learned: Sequence[Learned | None], folds: Array
 ) -> dict[str, Columns]:
     """The columns of each regression, by its name; the column that labels of similar points give comes last."""
-    found: dict[str, Columns] = {}
+    candidates: dict[str, Columns] = {}
     judged = judged_values(pool, values)
     count = judged.shape[1]
     if count:
-        found["value, mean"] = Columns.alike(standardised(judged.mean(1, keepdims=True)), RECIPE.value_penalty, 1.0)
-    each = Columns.alike(judged, RECIPE.value_each_penalty, 1.0 / max(count, 1))
+        candidates["value, mean"] = Columns.alike(
+            standardised(judged.mean(1, keepdims=True)), RECIPE.value_penalty, 1.0
+        )
+    by_model = Columns.alike(judged, RECIPE.value_each_penalty, 1.0 / max(count, 1))
     if count > 1:
-        found["value, each"] = each
+        candidates["value, each"] = by_model
     if pool.features is not None and description.components is not None:
-        found["value + components"] = each.beside(Columns.alike(description.components, RECIPE.component_penalty))
-    if all(one is not None for one in learned):
+        candidates["value + components"] = by_model.beside(
+            Columns.alike(description.components, RECIPE.component_penalty)
+        )
+    if all(of_fold is not None for of_fold in learned):
         similar = np.empty((len(pool), 1))
-        for k, one in enumerate(learned):
-            similar[folds == k] = RECIPE.label_scale * (one.rows @ values)[:, None] if one is not None else 0.0
-        found[SIMILAR] = each.beside(Columns.alike(similar, RECIPE.label_penalty, 1.0))
-    return found
+        for k, of_fold in enumerate(learned):
+            similar[folds == k] = RECIPE.label_scale * (of_fold.rows @ values)[:, None] if of_fold is not None else 0.0
+        candidates[SIMILAR] = by_model.beside(Columns.alike(similar, RECIPE.label_penalty, 1.0))
+    return candidates
 
 
 def judged_values(pool: Pool, values: Array) -> Array:
     """(N, K) the value that each model gives, the expected one where it has scores; models without spread left out."""
-    columns = [values[one.predictions] if one.scores is None else one.scores @ values for one in pool.models]
-    found = np.column_stack([np.zeros((len(pool), 0)), *columns])
-    return standardised(found[:, found.std(0) > 1e-9])
+    columns = [values[model.predictions] if model.scores is None else model.scores @ values for model in pool.models]
+    judged = np.column_stack([np.zeros((len(pool), 0)), *columns])
+    return standardised(judged[:, judged.std(0) > 1e-9])
 
 
 def value_spread(pool: Pool, values: Sequence[float]) -> Array:
     """(N,) standard deviation of a point's value if each model is as likely to be right; 0 with one hard answer."""
-    given, mean, square = np.asarray(values, np.float64), np.zeros(len(pool)), np.zeros(len(pool))
-    given = given - given.mean()
+    numbers, mean, square = np.asarray(values, np.float64), np.zeros(len(pool)), np.zeros(len(pool))
+    numbers = numbers - numbers.mean()
     for model in pool.models:
-        by_score = model.scores if model.scores is not None else np.eye(len(given))[model.predictions]
-        mean += by_score @ given / len(pool.models)
-        square += by_score @ given**2 / len(pool.models)
+        by_score = model.scores if model.scores is not None else np.eye(len(numbers))[model.predictions]
+        mean += by_score @ numbers / len(pool.models)
+        square += by_score @ numbers**2 / len(pool.models)
     return np.asarray(np.sqrt(np.maximum(square - mean**2, 0.0)))
 
 
@@ -197,22 +201,22 @@ Fit = tuple[Array, Array]
 
 
 def _fold_fits(
-    candidates: dict[str, Columns], told: Told, fold: int, learned: Learned | None, values: Array, frequency: Array
+    candidates: dict[str, Columns], labels: Labels, fold: int, learned: Learned | None, values: Array, frequency: Array
 ) -> list[Fit]:
-    kept, found = told.outside(fold), []
-    for name, one in candidates.items():
-        columns = one.values[told.labelled[kept]]
+    outside, fits = labels.outside(fold), []
+    for name, candidate in candidates.items():
+        columns = candidate.values[labels.labelled[outside]]
         if name == SIMILAR and learned is not None:  # not what a label itself suggests
             columns[:, -1] = RECIPE.label_scale * (learned.left_out @ values)
-        told_ = columns, told.codes[kept], told.weights[kept]
-        found.append(ordered_fit(*told_, values, one.penalty, one.mean, frequency))
-    return found
+        training = columns, labels.codes[outside], labels.weights[outside]
+        fits.append(ordered_fit(*training, values, candidate.penalty, candidate.mean, frequency))
+    return fits
 
 
 def _answers(candidates: dict[str, Columns], fits: Sequence[Fit], rows: Array, values: Array) -> Array:
     """(J, m, C) logarithms of what the candidates believe of some points."""
     both = zip(candidates.values(), fits, strict=True)
-    return np.stack([log_chances(one.values[rows], alpha, beta, values) for one, (alpha, beta) in both])
+    return np.stack([log_chances(candidate.values[rows], alpha, beta, values) for candidate, (alpha, beta) in both])
 
 
 # ---------------------------------------------------------------- the model
@@ -228,18 +232,18 @@ def ordered_fit(
     """
     n_classes, d = len(values), columns.shape[1]
     x, w = np.vstack([columns, np.zeros((1, d))]), np.append(weights, 1.0)
-    told = np.vstack([np.eye(n_classes)[codes], frequency])
+    targets = np.vstack([np.eye(n_classes)[codes], frequency])
     alpha, beta = np.log(frequency), mean.copy()
 
     def objective(alpha: Array, beta: Array) -> float:
         logs = log_chances(x, alpha, beta, values)
-        return float((w[:, None] * told * logs).sum() - (penalty * (beta - mean) ** 2).sum() / 2)
+        return float((w[:, None] * targets * logs).sum() - (penalty * (beta - mean) ** 2).sum() / 2)
 
     now = objective(alpha, beta)
     for _ in range(STEPS):
         chance = np.exp(log_chances(x, alpha, beta, values))
         expected = chance @ values
-        slope = np.append(w @ (told - chance), x.T @ (w * (told @ values - expected)) - penalty * (beta - mean))
+        slope = np.append(w @ (targets - chance), x.T @ (w * (targets @ values - expected)) - penalty * (beta - mean))
         curve = _curvature(x, w, chance, values, expected)
         curve[np.diag_indices(n_classes + d)] += np.append(np.full(n_classes, 1e-6), penalty + 1e-9)
         step = np.linalg.solve(curve, slope)

@@ -31,7 +31,7 @@ class StageSample:
 class Part:
     """A stage seen from the points inside: rows (n,) of its sample, expansion (n,), labelled rows, the rest (N,).
 
-    number  the place of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5), (W2))
+    number  of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5), (W2))
     weight  (n,) k of the sample
     """
 
@@ -68,8 +68,8 @@ class Part:
         """Points that no stage with a label is about, as the belief of this one has them."""
         labelled, nothing = inside & (known >= 0), np.zeros(0, np.int64)
         rest = inside & ~labelled
-        told = np.flatnonzero(labelled)
-        return cls(number, sample.stage, sample.belief, 1.0, nothing, told, rest, np.zeros(0), weight[nothing])
+        labelled_rows = np.flatnonzero(labelled)
+        return cls(number, sample.stage, sample.belief, 1.0, nothing, labelled_rows, rest, np.zeros(0), weight[nothing])
 
     def squares(self, residuals: Array) -> Array:
         """(n,) squared terms whose sum estimates c_s^2 Var T_s: (c_s h (1/p - 1) (e - mean))^2 / (1 - p)."""
@@ -95,13 +95,13 @@ def shares_in(samples: Sequence[StageSample], rows: slice) -> Array:
     """(S,) c_sd of (V7): the shares of the stages about one domain, which add up to 1."""
     worth = []
     for sample in samples:
-        here, sizes = sample.stage.population[rows], sample.stage.sizes
-        size = int(here.sum())
+        members, sizes = sample.stage.population[rows], sample.stage.sizes
+        size = int(members.sum())
         if size == 0:  # every label was known when it began: exact
             worth.append(1e30)
             continue
         whole = float(sizes[sample.stage.population].sum())
-        n = min(len(sample.rows) * float(sizes[rows][here].sum()) / whole, float(size))
+        n = min(len(sample.rows) * float(sizes[rows][members].sum()) / whole, float(size))
         worth.append(sample.stage.gain * n / (size * max(size - n, 1e-9)))
     return np.asarray(worth) / sum(worth)
 

@@ -113,8 +113,8 @@ RECIPE = Recipe()
 @contextmanager
 def varied(**changes: Any) -> Iterator[None]:
     """Other constants while it lasts, in this process: for the ablation, on pools that were not described before."""
-    known = {field.name for field in fields(Recipe)}
-    if unknown := set(changes) - known:
+    names = {field.name for field in fields(Recipe)}
+    if unknown := set(changes) - names:
         raise KeyError(f"no constants of the recipe: {', '.join(sorted(unknown))}")
     before = {name: getattr(RECIPE, name) for name in changes}
     try:

@@ -56,10 +56,10 @@ class Coordinates:
         return cls(mean, np.linalg.eigh(covariance)[1][:, ::-1][:, : RECIPE.components])
 
     def __call__(self, features: Array) -> Floats:
-        found = np.empty((len(features), self.turn.shape[1]), np.float32)
+        space = np.empty((len(features), self.turn.shape[1]), np.float32)
         for part in _chunks(features):
-            found[part] = (np.asarray(features[part], np.float64) - self.mean) @ self.turn
-        return found
+            space[part] = (np.asarray(features[part], np.float64) - self.mean) @ self.turn
+        return space
 
 
 def coordinates(features: Array) -> Floats:
@@ -87,8 +87,8 @@ def _chunks(features: Array, numbers: int = 2**22) -> Iterator[slice]:
 
 def median_distance(space: Array) -> float:
     """Median squared distance between random pairs of points."""
-    one, other = np.random.default_rng(0).integers(len(space), size=(2, 2000))
-    squared = ((space[one] - space[other]) ** 2).sum(1)
+    first, second = np.random.default_rng(0).integers(len(space), size=(2, 2000))
+    squared = ((space[first] - space[second]) ** 2).sum(1)
     return float(np.median(squared[squared > 0])) if (squared > 0).any() else 1.0
 
 
@@ -96,11 +96,11 @@ def random_features(space: Floats, count: int, gamma: float, seed: int) -> Float
     """(N, count) with inner products near exp(-gamma |x - x'|^2) (Rahimi and Recht)."""
     frequencies = np.random.default_rng(seed).standard_normal((space.shape[1], count // 2)) * np.sqrt(2 * gamma)
     phase = space @ frequencies.astype(np.float32)
-    found = np.empty((len(space), 2 * (count // 2)), np.float32)
-    np.cos(phase, out=found[:, : count // 2])
-    np.sin(phase, out=found[:, count // 2 :])
-    found *= np.float32(np.sqrt(2 / count))
-    return found
+    features = np.empty((len(space), 2 * (count // 2)), np.float32)
+    np.cos(phase, out=features[:, : count // 2])
+    np.sin(phase, out=features[:, count // 2 :])
+    features *= np.float32(np.sqrt(2 / count))
+    return features
 
 
 # ---------------------------------------------------------------- neighbours
@@ -118,8 +118,8 @@ class Neighbourhood:
         most = max(LEAST_ANCHORS, int(DISTANCES // max(points or n, 1)))
         count = min(n, MOST_ANCHORS, most)
         self.anchors = np.sort(np.random.default_rng(3).permutation(n)[:count])
-        self._near, self._places = min(RECIPE.neighbours, count - 1), space[self.anchors]
-        neighbours, squared = nearest(self._places, self._places, self._near, same=True)
+        self._near, self._coordinates = min(RECIPE.neighbours, count - 1), space[self.anchors]
+        neighbours, squared = nearest(self._coordinates, self._coordinates, self._near, same=True)
         self._scale = _scale(squared)
         self.graph = _graph(neighbours, _closeness(squared, self._scale, self._scale[neighbours]))
         self.others = np.setdiff1d(np.arange(n), self.anchors)
@@ -129,7 +129,7 @@ class Neighbourhood:
         """(n, anchors) how much each anchor near a point counts for it; rows add up to 1."""
         from scipy.sparse import csr_array
 
-        anchors, squared = nearest(points, self._places, self._near)
+        anchors, squared = nearest(points, self._coordinates, self._near)
         close = _closeness(squared, _scale(squared), self._scale[anchors])
         close /= np.maximum(close.sum(1, keepdims=True), 1e-30)
         starts = np.arange(0, anchors.size + 1, max(self._near, 1), dtype=np.int32)
@@ -196,11 +196,11 @@ def carried(graph: "csr_array", own: Floats, share: float) -> Floats:
     steps at a share of 0.93, where x = share S x + (1 - share) own by itself takes 49. Columns go in blocks that fit
     into the processor's cache.
     """
-    found = np.empty_like(own)
+    moved = np.empty_like(own)
     for start in range(0, own.shape[1], BLOCK):
         block = slice(start, start + BLOCK)
-        found[:, block] = _carried(graph, np.ascontiguousarray(own[:, block]), share)
-    return found
+        moved[:, block] = _carried(graph, np.ascontiguousarray(own[:, block]), share)
+    return moved
 
 
 def _carried(graph: "csr_array", own: Floats, share: float) -> Floats:
@@ -222,7 +222,7 @@ def nearest(points: Floats, anchors: Floats, count: int, same: bool = False) -> 
 
     same  points are the anchors, and none is its own neighbour
     """
-    found = np.empty((len(points), count), np.int64)
+    neighbours = np.empty((len(points), count), np.int64)
     lengths = (anchors**2).sum(1)
     for start in range(0, len(points) if count else 0, ROWS):
         rows = points[start : start + ROWS]
@@ -230,8 +230,8 @@ def nearest(points: Floats, anchors: Floats, count: int, same: bool = False) -> 
         distance += lengths
         if same:
             distance[np.arange(len(rows)), start + np.arange(len(rows))] = np.inf
-        found[start : start + ROWS] = smallest(distance, count)
-    return found, squared_distances(points, anchors, found)
+        neighbours[start : start + ROWS] = smallest(distance, count)
+    return neighbours, squared_distances(points, anchors, neighbours)
 
 
 def smallest(values: Floats, count: int) -> NDArray[np.int64]:
@@ -249,20 +249,20 @@ def smallest(values: Floats, count: int) -> NDArray[np.int64]:
     limit = np.partition(least, count - 1, axis=1)[:, count - 1]
     rows, columns = np.nonzero(values <= limit[:, None])
     starts = np.searchsorted(rows, np.arange(n + 1))
-    place = np.arange(len(rows)) - starts[rows]
+    position = np.arange(len(rows)) - starts[rows]
     few = np.full((n, int(np.diff(starts).max())), np.inf, values.dtype)
-    few[rows, place] = values[rows, columns]
+    few[rows, position] = values[rows, columns]
     chosen = np.argpartition(few, count - 1, axis=1)[:, :count]
     return np.asarray(columns[starts[:-1, None] + chosen])
 
 
 def squared_distances(points: Floats, anchors: Floats, neighbours: NDArray[np.int64]) -> Floats:
     """(n, count) squared distances of points to the anchors that are their neighbours."""
-    found = np.empty(neighbours.shape, np.float32)
-    for place in range(neighbours.shape[1]):
-        apart = points - anchors[neighbours[:, place]]
-        np.einsum("nd,nd->n", apart, apart, out=found[:, place])
-    return found
+    squared = np.empty(neighbours.shape, np.float32)
+    for column in range(neighbours.shape[1]):
+        apart = points - anchors[neighbours[:, column]]
+        np.einsum("nd,nd->n", apart, apart, out=squared[:, column])
+    return squared
 
 
 def _scale(squared: Floats) -> Floats:

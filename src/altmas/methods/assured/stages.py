@@ -136,8 +136,8 @@ def race_times(sizes: Array, population: Mask, races: Array) -> Array:
 def levels_of(sizes: Array) -> NDArray[np.uint8]:
     """(N,) the nearest level of each size."""
     step = np.log(LEVELS[1] / LEVELS[0])
-    place = np.round(np.log(np.maximum(sizes, LEVELS[0]) / LEVELS[0]) / step)
-    return np.asarray(np.clip(place, 0, len(LEVELS) - 1), np.uint8)
+    levels = np.round(np.log(np.maximum(sizes, LEVELS[0]) / LEVELS[0]) / step)
+    return np.asarray(np.clip(levels, 0, len(LEVELS) - 1), np.uint8)
 
 
 # ---------------------------------------------------------------- replay
@@ -155,8 +155,8 @@ def stages_of(history: History) -> list[Stage]:
 
 
 def _starts(history: History) -> list[int]:
-    """Places of the batches that began a stage."""
-    return [place for place, batch in enumerate(history.batches) if "population" in batch.record]
+    """Indices of the batches that began a stage."""
+    return [index for index, batch in enumerate(history.batches) if "population" in batch.record]
 
 
 def _replayed(history: History, start: int, end: int) -> Stage:
@@ -172,8 +172,8 @@ def _replayed(history: History, start: int, end: int) -> Stage:
     population, sizes, times = free & within, np.zeros(history.n_points), np.full(history.n_points, np.inf)
     sizes[:points] = LEVELS[first.record["levels"]]
     times[:points] = race_times(sizes[:points], population[:points], first.record["races"])
-    asked = np.concatenate([batch.indices for batch in history.batches[start:end]])
-    reached = float(times[asked].max()) if len(asked) else 0.0
+    proposed = np.concatenate([batch.indices for batch in history.batches[start:end]])
+    reached = float(times[proposed].max()) if len(proposed) else 0.0
     drawn = _mask(history.n_points, np.concatenate([batch.indices for batch in history.batches[:end]]))
     answered = history.known >= 0
     if end < len(history.batches):

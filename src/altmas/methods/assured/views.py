@@ -68,7 +68,7 @@ class Description:
         """What a file keeps of it; half precision is far finer than the random features of the kernel are."""
         named = {"ease": self.ease, "components": self.components, "doubt": self.doubt}
         named["kernel"] = None if self.kernel is None else self.kernel.astype(np.float16, copy=False)
-        named |= {f"rivals {place}": view for place, view in enumerate(self.rivals)}
+        named |= {f"rivals {index}": view for index, view in enumerate(self.rivals)}
         named |= {f"odds {name}": odds for name, odds in self.odds.items()}
         return {name: array for name, array in named.items() if array is not None}
 
@@ -113,14 +113,14 @@ def _describe(pool: Pool) -> Description:
     columns = _Columns(len(pool), len(pool.classes), names)
     for start in range(0, len(pool), CHUNK):
         part = slice(start, min(start + CHUNK, len(pool)))
-        told = None if seen is None else seen.at(part)
-        if told is not None:
-            columns.put("kernel", part, told.kernel)
-        if told is not None or further.shape[1]:
-            both = further[part] if told is None else np.hstack([told.components, further[part]])
+        learned = None if seen is None else seen.at(part)
+        if learned is not None:
+            columns.put("kernel", part, learned.kernel)
+        if learned is not None or further.shape[1]:
+            both = further[part] if learned is None else np.hstack([learned.components, further[part]])
             columns.put("components", part, both)
         for name in names:
-            own = None if told is None or name != "imitation" else told.view
+            own = None if learned is None or name != "imitation" else learned.view
             view = np.maximum(views[name][part], 1e-9) if own is None else own
             columns.look(name, part, view, pool.anchor[part])
     return columns.described()
@@ -177,7 +177,7 @@ def _views_of_several(pool: Pool) -> dict[str, Array]:
 
 
 @dataclass(frozen=True)
-class Told:
+class FeatureColumns:
     """What features tell of some points: components (n, p), kernel (n, m), the imitation (n, C) or None."""
 
     components: Array
@@ -196,7 +196,7 @@ class FromFeatures:
 
     features: Array
     rows: NDArray[np.int64]
-    place: Coordinates
+    coordinates: Coordinates
     near: Neighbourhood
     scale: Array
     kernel: Floats
@@ -208,8 +208,8 @@ class FromFeatures:
         assert pool.features is not None
         rows, n = fitted_rows(len(pool)), len(pool)
         features = pool.features if len(rows) == n else pool.features[rows]
-        place = Coordinates.of(features)
-        space = place(features)
+        coordinates = Coordinates.of(features)
+        space = coordinates(features)
         gamma, near = 1 / median_distance(space), Neighbourhood(space, n)
         plain = random_features(space[near.anchors], RECIPE.kernel_features, RECIPE.kernel_width * gamma, seed=1)
         kernel = near.crowds(plain, RECIPE.kernel_share, int(max(1, min(DIRECTIONS, KERNEL_NUMBERS / n))))
@@ -217,34 +217,34 @@ class FromFeatures:
         if pool.models:
             imitated = imitation(Fitted(features, space, pool.anchor[rows], len(pool.classes), gamma, near))
         scale = np.maximum(space[:, :COMPONENTS].std(0), 1e-12)
-        return cls(pool.features, rows, place, near, scale, kernel, imitated)
+        return cls(pool.features, rows, coordinates, near, scale, kernel, imitated)
 
-    def at(self, part: slice) -> Told:
+    def at(self, part: slice) -> FeatureColumns:
         """What features tell of these points: of fitted ones as they were fitted, of others by what was fitted."""
         first, last = np.searchsorted(self.rows, [part.start, part.stop])
         fitted, inside = slice(int(first), int(last)), self.rows[first:last] - part.start
         features = np.asarray(self.features[part])
-        space = self.place(features)
+        space = self.coordinates(features)
         components = space[:, :COMPONENTS] / self.scale
         own = None if self.imitated is None else self.imitated.view[fitted]
         if len(inside) == len(space):
-            return Told(components, self.fitted_kernel[fitted], own)
+            return FeatureColumns(components, self.fitted_kernel[fitted], own)
         points = Elsewhere(features, space, self.near.links_of(space))
         kernel = points.links @ self.kernel
         kernel[inside] = self.fitted_kernel[fitted]
         if self.imitated is None:
-            return Told(components, kernel, None)
+            return FeatureColumns(components, kernel, None)
         view = self.imitated.elsewhere(points)
         view[inside] = own
-        return Told(components, kernel, view)
+        return FeatureColumns(components, kernel, view)
 
     @cached_property
     def fitted_kernel(self) -> Floats:
         """(n, m) the kernel's features of the fitted points."""
-        found = np.empty((len(self.rows), self.kernel.shape[1]), np.float32)
-        found[self.near.anchors] = self.kernel
-        found[self.near.others] = self.near.links @ self.kernel
-        return found
+        kernel = np.empty((len(self.rows), self.kernel.shape[1]), np.float32)
+        kernel[self.near.anchors] = self.kernel
+        kernel[self.near.others] = self.near.links @ self.kernel
+        return kernel
 
 
 def fitted_rows(n: int) -> NDArray[np.int64]:
@@ -261,18 +261,18 @@ def ease(view: Array, predictions: Array) -> Array:
     """(N, 3) log odds of the predicted class, its log lead over the best rival, and minus the entropy."""
     points = np.arange(len(view))
     own = np.clip(view[points, predictions], 1e-9, 1 - 1e-9)
-    others = view.copy()
-    others[points, predictions] = 0.0
-    rival = np.maximum(others.max(1), 1e-9)
+    rivals = view.copy()
+    rivals[points, predictions] = 0.0
+    rival = np.maximum(rivals.max(1), 1e-9)
     entropy = -(view * np.log(np.maximum(view, 1e-12))).sum(1)
     return np.column_stack([np.log(own / (1 - own)), np.log(own / rival), -entropy])
 
 
 def without_own(view: Array, predictions: Array) -> Array:
     """(N, C) the view's distribution over the classes that were not predicted; uniform where it has none."""
-    others = np.maximum(view, 1e-6)
-    others[np.arange(len(view)), predictions] = 0.0
-    return np.asarray(others / others.sum(1, keepdims=True))
+    rivals = np.maximum(view, 1e-6)
+    rivals[np.arange(len(view)), predictions] = 0.0
+    return np.asarray(rivals / rivals.sum(1, keepdims=True))
 
 
 def standardised(columns: Array, limit: float = 8.0) -> Array:

@@ -36,11 +36,13 @@ def importance_for(task: Task, estimator: Difference, urgencies: Array, planned:
 
     The share of uniform draws is the mean, by the same weights, of what each metric wants with `planned` labels.
     """
-    wanted = zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True)
+    weighted = zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True)
     believed, rows = np.zeros(len(task.pool)), np.concatenate([part.rows for part in estimator.parts])
     seen, z = np.zeros(len(rows)), normal_quantile(task.confidence)
     uniform, weighed = 0.0, 0.0
-    for metric, weight in ((one, share / len(parts)) for parts, share in components_of(wanted) for one in parts):
+    for metric, weight in (
+        (component, share / len(parts)) for parts, share in components_of(weighted) for component in parts
+    ):
         members = metric.members(task.pool)
         influence, spread = believed_influence(metric, estimator.belief, task.pool)
         if spread <= 0 or weight <= 0:
@@ -63,9 +65,9 @@ def by_unit(believed: Array, seen: Array, rows: Array, weights: Array | None) ->
     return (believed, seen) if weights is None else (believed / weights**2, seen / weights[rows] ** 2)
 
 
-def components_of(wanted: Iterable[tuple[Metric, float]]) -> Iterator[tuple[tuple[Metric, ...], float]]:
+def components_of(urgencies: Iterable[tuple[Metric, float]]) -> Iterator[tuple[tuple[Metric, ...], float]]:
     """The metrics whose labels a metric needs, with its urgency: itself, or that of each group for a gap."""
-    for metric, urgency in wanted:
+    for metric, urgency in urgencies:
         yield (tuple(part for _, part in metric.parts) if metric.contrasts else (metric,)), urgency
 
 

@@ -55,7 +55,8 @@ def _said(name: str, value: Any) -> str:
     if isinstance(value, dict):
         return f"{name} " + ", ".join(f"{metric} = {number:g}" for metric, number in value.items())
     if isinstance(value, list):
-        return f"{name} " + ", ".join(one if isinstance(one, str) else str(one.get("name", "?")) for one in value)
+        names = [metric if isinstance(metric, str) else str(metric.get("name", "?")) for metric in value]
+        return f"{name} " + ", ".join(names)
     return f"{name} {value}"
 
 
@@ -97,13 +98,13 @@ def _sound(value: Any) -> bool:
     if isinstance(value, dict):
         return all(isinstance(number, int | float) for number in value.values())
     if isinstance(value, list):
-        return all(isinstance(one, str | dict) for one in value)
+        return all(isinstance(metric, str | dict) for metric in value)
     return value is None or isinstance(value, int)
 
 
 def _sound_items(items: Any) -> bool:
     texts = [items["wave"], items["first"], *items["fingerprint"].values()]
-    return all(isinstance(one, str) for one in texts) and isinstance(items["points"], int)
+    return all(isinstance(text, str) for text in texts) and isinstance(items["points"], int)
 
 
 ReadItems = Callable[[Mapping[str, Any]], Pool]

@@ -41,8 +41,7 @@ class StopChoice:
 
 def notes(state: State) -> list[Note]:
     """Every remark that stands, oldest first; one that was edited shows its last text, one edited to "" is gone."""
-    found = [*_written(state), *_with_answers(state)]
-    return sorted(found, key=lambda note: note.seq)
+    return sorted([*_written(state), *_with_answers(state)], key=lambda note: note.seq)
 
 
 def own_note(state: State, point: str, name: str | None) -> Note | None:

@@ -95,8 +95,8 @@ class Desk:
     def question(self) -> str:
         """What is asked of every item: the owner's question, or the first line of the instructions."""
         first = self.texts.instructions.strip().partition("\n")[0].strip()
-        asked = "Which answer is better?" if self.pair is not None else QUESTION
-        return self.texts.question or first or asked
+        default = "Which answer is better?" if self.pair is not None else QUESTION
+        return self.texts.question or first or default
 
     def hand(self, annotator: str, have: Collection[str]) -> dict[str, Any]:
         """The items of this annotator that their page does not `have` yet, and how things stand."""

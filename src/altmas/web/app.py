@@ -242,8 +242,8 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
 
     @app.get("/api/image/{handle}/{number}")
     def image(handle: Handle, number: int, center: Value | None = None, width: Width | None = None) -> Response:
-        given = Window(center, width, 0.0, 0.0) if center is not None and width is not None else None
-        content, kind, window = desk.image(handle, number, given)
+        requested = Window(center, width, 0.0, 0.0) if center is not None and width is not None else None
+        content, kind, window = desk.image(handle, number, requested)
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
         if window is not None:
             headers["x-window"] = ",".join(f"{value:g}" for value in astuple(window))
@@ -269,7 +269,7 @@ def _errors(app: FastAPI) -> None:
     def misread(_: Request, problem: Exception) -> Response:
         assert isinstance(problem, RequestValidationError)
         first = problem.errors()[0]
-        field = ".".join(str(place) for place in first["loc"][1:]) or "body"
+        field = ".".join(str(key) for key in first["loc"][1:]) or "body"
         told_already = first["msg"].endswith("nothing was recorded")
         return JSONResponse(
             {"error": f"{field}: {first['msg']}" + ("" if told_already else "; nothing was recorded")}, 422

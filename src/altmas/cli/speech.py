@@ -58,10 +58,10 @@ def mended(sentence: str, command: str, arguments: Sequence[str]) -> str:
         wrong = [Path(word).name for word in before.split() if "/" in word]  # tried last: a file that is not there
         wrong += [name or number for name, number in GIVEN.findall(before)]
         for word in reversed(wrong):
-            for place, argument in enumerate(arguments):
+            for index, argument in enumerate(arguments):
                 mend = _mended(argument, word, right)
                 if mend is not None:
-                    return shlex.join([*command.split(), *arguments[:place], mend, *arguments[place + 1 :]])
+                    return shlex.join([*command.split(), *arguments[:index], mend, *arguments[index + 1 :]])
     return f"{command} --help"
 
 

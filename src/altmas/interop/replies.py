@@ -170,13 +170,13 @@ PEOPLE = "label-studio people"
 def record(session: "Session", replies: Sequence[Reply], path: Path, format: str, blank: int) -> ImportResult:
     """Record the replies that are new, all or none; what was recorded."""
     names = _names_of_numbers(session, replies)
-    replies = [replace(one, annotator=names.get(one.number or "", one.annotator)) for one in replies]
+    replies = [replace(reply, annotator=names.get(reply.number or "", reply.annotator)) for reply in replies]
     said = checked(replies, session.pool)
     counts: dict[str, int] = {}
 
     def news(standing: list[Event]) -> list[Answer]:
-        new, found = news_in(said, standing)
-        counts.update(found)
+        new, new_counts = news_in(said, standing)
+        counts.update(new_counts)
         return [reply.answer() for reply in sorted(new, key=lambda reply: reply.kind in RULINGS)]
 
     session.answer_new(news)
@@ -201,13 +201,13 @@ def _names_of_numbers(session: "Session", replies: Sequence[Reply]) -> dict[str,
     The name under which the session has answers already is kept. Where a file contradicts an earlier one (another
     server, on which the number is somebody else's) its own address counts.
     """
-    numbered = [one for one in replies if one.number is not None]
+    numbered = [reply for reply in replies if reply.number is not None]
     if not numbered:
         return {}
     known, voters = _known_people(session), {event.annotator for event in session.standing()}
     names: dict[str, str] = {}
-    for one in numbered:
-        number, address = str(one.number), one.annotator
+    for reply in numbered:
+        number, address = str(reply.number), reply.annotator
         if address is None or address == number:
             names.setdefault(number, known.get(number, number))
         elif known.get(number) in (address, number):

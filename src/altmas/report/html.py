@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from altmas.report.figures import KINDS, charts_of, listed_metrics, wanted
+from altmas.report.figures import KINDS, charts_of, has_goal, listed_metrics
 from altmas.report.words import number, percent, plural
 from altmas.svg import STYLE, THEME, cell
 
@@ -60,7 +60,7 @@ def _environment() -> Environment:
         "date": lambda text: str(text).replace("T", " ")[:16] if text else "–",
         "times": lambda value: "–" if value is None else f"{value:.2f} ×",
     }
-    made.tests["wanted"] = wanted
+    made.tests["wanted"] = has_goal
     made.globals |= {
         "plural": plural,
         "bar": cell,

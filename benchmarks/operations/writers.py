@@ -116,12 +116,12 @@ def main() -> None:
         write(options.child[0], int(options.child[1]), options.processes, options.seconds)
         return
     with tempfile.TemporaryDirectory() as folder:
-        found = measured(Path(folder) / "shared.altmas", options.processes, options.seconds)
-    store.write_csv(options.out, map(asdict, found))
-    for writer in found:
+        writers = measured(Path(folder) / "shared.altmas", options.processes, options.seconds)
+    store.write_csv(options.out, map(asdict, writers))
+    for writer in writers:
         print(asdict(writer))
-    told, refused, lost = (sum(getattr(writer, what) for writer in found) for what in ("told", "refused", "lost"))
-    print(f"{told} told, {refused} refused, {lost} lost, longest {max(writer.longest_ms for writer in found)} ms")
+    told, refused, lost = (sum(getattr(writer, what) for writer in writers) for what in ("told", "refused", "lost"))
+    print(f"{told} told, {refused} refused, {lost} lost, longest {max(writer.longest_ms for writer in writers)} ms")
     sys.exit(bool(refused or lost))
 
 

@@ -73,7 +73,7 @@ def coverage_table(rows: list[Row]) -> str:
     low = [row for row in cells if row["coverage"] < LEAST - _error(row)]
     high = [row for row in cells if row["coverage"] > GIVEN_AWAY]
     mean = sum(row["coverage"] for row in cells) / len(cells)
-    told = (
+    summary = (
         f"{len(cells)} cells (pool x track x aim x metric x n); mean coverage {mean:.3f}; {len(low)} below 0.93 by "
         f"more than 1.64 Monte Carlo standard errors; {len(high)} above 0.985."
     )
@@ -84,7 +84,7 @@ def coverage_table(rows: list[Row]) -> str:
         bias = f"{row['bias'] / row['rmse']:+.2f}"
         lines.append([name, row["labels"], f"{row['coverage']:.3f}", worst, bias, row["repeats"]])
     head = "below 0.93", "n", "coverage", "worst class", "bias / RMSE", "runs"
-    return f"{told}\n\n{markdown(head, lines)}"
+    return f"{summary}\n\n{markdown(head, lines)}"
 
 
 def losing_table(rows: list[Row]) -> str:

@@ -70,15 +70,15 @@ def one_run(pool: Pool, truth: Array, seed: int) -> Row:
     (band,) = ahead.at(UNTIL)
     later = label_until(method, task, history, UNTIL, BATCH, truth.__getitem__)
     width = method.estimate(task, later)["accuracy"].half_width
-    said = {"low": band.low, "median": band.median, "high": band.high, "chance": ahead.chance}
-    return said | {"width": width, "settled": width <= target, "seconds": seconds}
+    prediction = {"low": band.low, "median": band.median, "high": band.high, "chance": ahead.chance}
+    return prediction | {"width": width, "settled": width <= target, "seconds": seconds}
 
 
 def run(runs: int) -> None:
     """Make the runs that are missing, pool by pool, seed by seed."""
     store = Runs(FILE, "pool", "seed")
-    for name, made in POOLS.items():
-        pool, truth = made()
+    for name, make in POOLS.items():
+        pool, truth = make()
         for seed in range(runs):
             if (name, seed) not in store.done():
                 store.add({"pool": name, "seed": seed} | one_run(pool, truth, seed))

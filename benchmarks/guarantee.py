@@ -69,10 +69,10 @@ class World:
 
     def probabilities(self, known: Array) -> tuple[Array, Array]:
         """Believed P(right) and P(y = k), from the shares of right answers by confidence, shrunk to the overall one."""
-        told = known >= 0
-        right = told & (known == self.named.predictions)
-        overall = (right.sum() + 1) / (told.sum() + 2)
-        counts, hits = (np.bincount(self.bins[of], minlength=8) for of in (told, right))
+        labelled = known >= 0
+        right = labelled & (known == self.named.predictions)
+        overall = (right.sum() + 1) / (labelled.sum() + 2)
+        counts, hits = (np.bincount(self.bins[of], minlength=8) for of in (labelled, right))
         p_right = ((hits + 4 * overall) / (counts + 4))[self.bins]
         return p_right, np.where(self.in_class, p_right, (1 - p_right) * self.class_share)
 

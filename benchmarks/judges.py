@@ -179,9 +179,9 @@ def judgy(judges: Array, y: Array, rows: Array) -> Estimated | None:
     if not set(np.unique(y)) <= {0.0, 1.0}:
         return None
     rest = np.setdiff1d(np.arange(len(y)), rows)
-    told = y[rows].astype(int), judges[rows, 0].astype(int), judges[rest, 0].astype(int)
+    arguments = y[rows].astype(int), judges[rows, 0].astype(int), judges[rest, 0].astype(int)
     try:
-        result = package.estimate_success_rate(*told, bootstrap_iterations=2000)
+        result = package.estimate_success_rate(*arguments, bootstrap_iterations=2000)
     except (ValueError, RuntimeError):  # it refuses judges that look worse than chance
         return math.nan, math.nan, math.nan, math.nan
     return float(result[0]), float(result[1]), float(result[2]), math.nan
@@ -241,8 +241,8 @@ def one_run(name: str, metric: str, seed: int) -> Row:
     for labels in BUDGETS:
         for method, rival in RIVALS.items():
             np.random.seed(seed)  # noqa: NPY002  (judgy draws from the global generator)
-            if (told := rival(judges, y, order[:labels])) is not None:
-                rows.append(_row(method, labels, *told))
+            if (estimate := rival(judges, y, order[:labels])) is not None:
+                rows.append(_row(method, labels, *estimate))
     random = {str(labels): float(y.var() * (1 / labels - 1 / len(y))) for labels in BUDGETS}
     return {"pool": name, "metric": metric, "seed": seed, "truth": float(y.mean()), "random": random, "at": rows}
 
@@ -366,8 +366,8 @@ def interval_table(cells: dict[Cell, dict[str, Row]]) -> str:
     methods = ["assured", "random", *RIVALS]
     lines = []
     for (pool, metric, labels), by_method in cells.items():
-        told = [_interval_cell(by_method.get(method)) for method in methods]
-        lines.append((pool, f"{metric} ({by_method['assured']['truth']:.3f})", labels, *told))
+        entries = [_interval_cell(by_method.get(method)) for method in methods]
+        lines.append((pool, f"{metric} ({by_method['assured']['truth']:.3f})", labels, *entries))
     return markdown(("pool", "metric (truth)", "labels", *methods), lines)
 
 

@@ -118,13 +118,13 @@ def _wave_row(pool: str, order: str, wave: int, rows: list[Row]) -> Row:
         return float(np.mean([row[low] <= row[true] <= row[high] for row in rows]))
 
     mean = {name: float(np.mean([row[name] for row in rows])) for name in ("true", "value")}
-    told = {"level_covered": covered("low", "true", "high")}
-    told["level_width"] = float(np.mean([row["high"] - row["low"] for row in rows]))
+    row = {"level_covered": covered("low", "true", "high")}
+    row["level_width"] = float(np.mean([row["high"] - row["low"] for row in rows]))
     if wave:
-        told["change_covered"] = covered("change_low", "change_true", "change_high")
-        told["change_width"] = float(np.mean([row["change_high"] - row["change_low"] for row in rows]))
+        row["change_covered"] = covered("change_low", "change_true", "change_high")
+        row["change_width"] = float(np.mean([row["change_high"] - row["change_low"] for row in rows]))
     alarms = sum(row["alarm"] for row in rows)
-    return {"pool": pool, "order": order, "wave": wave, "runs": len(rows)} | mean | told | {"alarms": alarms}
+    return {"pool": pool, "order": order, "wave": wave, "runs": len(rows)} | mean | row | {"alarms": alarms}
 
 
 # ---------------------------------------------------------------- drops
@@ -143,10 +143,10 @@ def labels_of_session(before: Array, after: Array, seed: int, upto: int) -> int 
     session = Session.create(None, pool_of(name, before), seed=seed, budget=BEFORE)
     label(session, name, BEFORE)
     session.extend(pool_of(name, after), wave="1", first_wave="0", budget=BEFORE + upto, wave_budget=upto)
-    for told in range(LOOK, upto + 1, LOOK):
+    for labels in range(LOOK, upto + 1, LOOK):
         label(session, name, LOOK)
-        if told >= 2 * LOOK and session.monitor().answer == "drop":
-            return told
+        if labels >= 2 * LOOK and session.monitor().answer == "drop":
+            return labels
     return None
 
 
@@ -155,10 +155,10 @@ def labels_of_random(before: Array, after: Array, seed: int, upto: int) -> int |
     right, rng = data_of("time-elec")["right"], np.random.default_rng([seed, 32])
     first, second = (_random_game(right[rows], rng.permutation(len(rows))) for rows in (before, after))
     error = error_against(0.05, 2, 1)
-    for told in range(LOOK, upto + 1, LOOK):
-        games = first(BEFORE, 0), second(told, 1)
-        if told >= 2 * LOOK and shown_apart(*games, margin=0.0, error=error, budget=BEFORE):
-            return told
+    for labels in range(LOOK, upto + 1, LOOK):
+        games = first(BEFORE, 0), second(labels, 1)
+        if labels >= 2 * LOOK and shown_apart(*games, margin=0.0, error=error, budget=BEFORE):
+            return labels
     return None
 
 
@@ -180,11 +180,11 @@ def labels_of_test(before: Array, after: Array, seed: int, upto: int) -> int | N
     right, rng = data_of("time-elec")["right"], np.random.default_rng([seed, 32])
     first = right[before][rng.permutation(len(before))[:BEFORE]]
     later = right[after][rng.permutation(len(after))]
-    for told in range(2 * LOOK, upto + 1, LOOK):
-        second = later[:told]
+    for labels in range(2 * LOOK, upto + 1, LOOK):
+        second = later[:labels]
         parts = [float(sample.var()) / len(sample) for sample in (first, second)]
         if first.mean() - second.mean() > normal_quantile(0.9) * math.sqrt(max(sum(parts), 1e-12)):
-            return told
+            return labels
     return None
 
 
@@ -212,13 +212,13 @@ def drop_rows() -> list[Row]:
 
 
 def _drop_row(order: str, period: int, method: str, rows: list[Row]) -> Row:
-    told = sorted(math.inf if row["labels"] is None else row["labels"] for row in rows)
+    labels = sorted(math.inf if row["labels"] is None else row["labels"] for row in rows)
     drop = math.nan
     if order == "time":
         right, periods = data_of("time-elec")["right"], periods_of("time-elec")
         drop = float(right[periods[period - 1]].mean() - right[periods[period]].mean())
     shown = [row["labels"] for row in rows if row["labels"] is not None]
-    quarter, three = (told[min(int(part * len(told)), len(told) - 1)] for part in (0.25, 0.75))
+    quarter, three = (labels[min(int(part * len(labels)), len(labels) - 1)] for part in (0.25, 0.75))
     return {
         "order": order,
         "period": period,
@@ -226,7 +226,7 @@ def _drop_row(order: str, period: int, method: str, rows: list[Row]) -> Row:
         "drop": drop,
         "runs": len(rows),
         "found": len(shown),
-        "median": statistics.median(told),
+        "median": statistics.median(labels),
         "quarter": quarter,
         "three_quarters": three,
     }
@@ -241,9 +241,9 @@ def cbpe_rows() -> Iterator[Row]:
         for order, seed in [("time", 0), *((("quiet", seed) for seed in range(10)) if name == "time-elec" else ())]:
             periods = periods_of(name, order, seed)
             size = min(map(len, periods)) if name == "time-elec" else 1000
-            told = _cbpe(name, np.concatenate(periods[:first]), np.concatenate(periods[first:]), size)
+            chunks = _cbpe(name, np.concatenate(periods[:first]), np.concatenate(periods[first:]), size)
             right, rest = data_of(name)["right"], np.concatenate(periods[first:])
-            for chunk, row in enumerate(told):
+            for chunk, row in enumerate(chunks):
                 true = float(right[rest[chunk * size : (chunk + 1) * size]].mean())
                 period = first + chunk * size // len(periods[first])
                 yield {"pool": name, "order": order, "seed": seed, "chunk": chunk, "period": period, "true": true} | row
@@ -321,10 +321,10 @@ def drops_table(rows: list[Row], cbpe: list[Row]) -> str:
     lines = []
     for period in sorted({row["period"] for row in rows if row["order"] == "time"}):
         mine = {row["method"]: row for row in rows if (row["order"], row["period"]) == ("time", period)}
-        told = [_found(mine.get(method)) for method in FINDERS]
+        entries = [_found(mine.get(method)) for method in FINDERS]
         own = [row for row in cbpe if (row["pool"], row["order"], row["period"]) == ("time-elec", "time", period)]
-        said = "–" if not own else f"{own[0]['value']:.2f} (true {own[0]['true']:.2f}), {_cbpe_says(own[0])}"
-        lines.append((period, f"{next(iter(mine.values()))['drop']:.3f}", *told, said))
+        estimate = "–" if not own else f"{own[0]['value']:.2f} (true {own[0]['true']:.2f}), {_cbpe_says(own[0])}"
+        lines.append((period, f"{next(iter(mine.values()))['drop']:.3f}", *entries, estimate))
     return markdown(("period", "drop", *FINDERS, "CBPE, no label of the period"), lines)
 
 

@@ -175,8 +175,8 @@ class Annotator:
                     hand = self.send(client, "/api/next", {})["hand"] or self.rest()
                 handle, label = hand[0], number % len(NAMES)
                 started = time.monotonic()
-                said = {"item": handle, "label": label, "seconds": 1 / self.rate, "have": hand[1:]}
-                answer = self.send(client, "/api/vote", said)
+                vote = {"item": handle, "label": label, "seconds": 1 / self.rate, "have": hand[1:]}
+                answer = self.send(client, "/api/vote", vote)
                 self.took.append(self.last)
                 self.waited.append(time.monotonic() - started)
                 if "seq" in answer:
@@ -255,16 +255,16 @@ def machine_load(part: str) -> Row:
 
 def verdict(part: str, path: Path, annotators: list[Annotator], limit: float | None) -> Iterator[Row]:
     with altmas.Session.open(path) as session:  # for writing: a kill may have left a journal to roll back
-        told = {event["seq"]: event for event in session.events() if event["kind"] == "label"}
+        labels = {event["seq"]: event for event in session.events() if event["kind"] == "label"}
     acknowledged = [(annotator.name, *ack) for annotator in annotators for ack in annotator.acknowledged.values()]
     lost = [
         seq
         for name, seq, label in acknowledged
-        if seq not in told or (told[seq]["annotator"], told[seq]["label"]) != (name, NAMES[label])
+        if seq not in labels or (labels[seq]["annotator"], labels[seq]["label"]) != (name, NAMES[label])
     ]
-    twice = len(told) - len({event["point"] for event in told.values()})
+    twice = len(labels) - len({event["point"] for event in labels.values()})
     yield Row(part, "labels acknowledged", len(acknowledged))
-    yield Row(part, "labels in the file", len(told))
+    yield Row(part, "labels in the file", len(labels))
     yield Row(part, "acknowledged labels lost", len(lost), 0)
     yield Row(part, "items labelled twice", twice, 0)
     yield Row(part, "requests sent again", sum(annotator.resent for annotator in annotators))

@@ -52,9 +52,9 @@ class Found:
 
     @classmethod
     def read(cls, rows: Path, ablations: Path, sizes: Path, story: Path) -> Found:
-        told = json.loads(story.read_text(encoding="utf-8"))
+        content = json.loads(story.read_text(encoding="utf-8"))
         apart = (read_numbers(file) if file.exists() else [] for file in (FILE, PARTS_FILE, RESULTS / "speed.csv"))
-        return cls(read_numbers(rows), read_numbers(ablations), read_numbers(sizes), told, *apart)
+        return cls(read_numbers(rows), read_numbers(ablations), read_numbers(sizes), content, *apart)
 
     @classmethod
     def committed(cls) -> Found:
@@ -164,8 +164,8 @@ def sizes_table(results: Found) -> str:
             group = f"{row['least']:,} to {row['below'] - 1:,}"
             lines.append([row["model"], group, f"{row['share']:.0%}", *figures])
     moved = {row["model"]: row["doubled_or_halved"] for row in results.sizes}
-    told = ", ".join(f"{share:.0%} ({model})" for model, share in moved.items())
-    last = f"From one round to the next their number more than doubles or halves in {told} of the steps."
+    shares = ", ".join(f"{share:.0%} ({model})" for model, share in moved.items())
+    last = f"From one round to the next their number more than doubles or halves in {shares} of the steps."
     head = "model", "pseudo-labels", "share of the rounds", *figures_head
     return "\n".join([markdown(head, lines), "", last])
 
@@ -394,8 +394,8 @@ def remarks_table(results: Found) -> str:
             for aim in AIMS
             if error_name(model, aim) == "relative"
         }
-        told = ", ".join(f"{name} {max(value, 0.0):.0%}" for name, value in closeness.items())
-        lines.append((f"estimates are 90 to 100 % accurate on {model}: 1 - relative error of `altmas`", told))
+        figures = ", ".join(f"{name} {max(value, 0.0):.0%}" for name, value in closeness.items())
+        lines.append((f"estimates are 90 to 100 % accurate on {model}: 1 - relative error of `altmas`", figures))
     return markdown(["remark of the paper", "this run"], lines)
 
 

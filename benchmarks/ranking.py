@@ -285,13 +285,14 @@ def page() -> None:
     """The tables of docs/ranking.md and the figure, from the table of results."""
     rows = read_numbers(TABLE)
     of = {(row["pool"], row["way"], row["labels"]): row for row in rows}
-    told = []
+    lines = []
     for name in POOLS:
         for way in CHOOSERS:
             own = [of.get((name, way, labels)) for labels in LABELS]
             if all(own):
                 cells = [f"{row['within_1_point']:.2f} ({100 * row['regret']:.2f})" for row in own if row]
-                told.append([name, way, *cells, labels_to_match(rows, name, way), str(own[0]["runs"] if own[0] else 0)])
+                runs = str(own[0]["runs"] if own[0] else 0)
+                lines.append([name, way, *cells, labels_to_match(rows, name, way), runs])
     head = ["pool", "way", *(f"{labels} labels" for labels in LABELS), "as good as random at 200", "runs"]
     tiers = []
     for name in POOLS:
@@ -305,7 +306,7 @@ def page() -> None:
                 tiers.append([name, models, belief, shown, ever, str(last["runs"])])
     tier_head = ["pool", "models", "belief", "shown to be worse at 200", "best ever excluded", "runs"]
     text = (DOCS / "ranking.md").read_text(encoding="utf-8")
-    text = with_table(text, "choices", markdown(head, told))
+    text = with_table(text, "choices", markdown(head, lines))
     text = with_table(text, "tiers", markdown(tier_head, tiers))
     (DOCS / "ranking.md").write_text(text, encoding="utf-8")
     models = (DOCS / "models.md").read_text(encoding="utf-8")
@@ -364,8 +365,8 @@ def run_belief(runs: int, pools: tuple[str, ...]) -> None:
         first = every.with_models(every.models[0])
         for seed in range(runs):
             if (name, seed) not in done:
-                told = {"first": losses(first, models.truth, seed), "all": losses(every, models.truth, seed)}
-                store.add({"pool": name, "seed": seed, **told})
+                means = {"first": losses(first, models.truth, seed), "all": losses(every, models.truth, seed)}
+                store.add({"pool": name, "seed": seed, **means})
 
 
 def belief_rows() -> list[dict[str, Any]]:
@@ -380,14 +381,14 @@ def belief_rows() -> list[dict[str, Any]]:
 
 
 def belief_table(rows: list[dict[str, Any]]) -> str:
-    told = []
+    lines = []
     for name in POOLS:
         own = [row for row in rows if row["pool"] == name]
         if own:
             first, every = (" / ".join(f"{row[key]:.3f}" for row in own) for key in ("first", "all"))
-            told.append([name, str(load(name).answers.shape[1]), first, every, str(own[0]["runs"])])
+            lines.append([name, str(load(name).answers.shape[1]), first, every, str(own[0]["runs"])])
     head = ["pool", "models", f"first model alone, n = {' / '.join(map(str, TRAINED))}", "all models", "runs"]
-    return markdown(head, told)
+    return markdown(head, lines)
 
 
 def main() -> None:

@@ -128,9 +128,9 @@ def our_ppi_of_the_rest(w: World) -> Array:
 def glide_ppi(w: World) -> Array:
     from glide.estimators import PPIMeanEstimator
 
-    told = np.full(len(w.pool), np.nan)
-    told[w.rows] = w.right[w.rows]
-    result = PPIMeanEstimator().estimate(told, w.confidence, power_tuning=False)
+    labels = np.full(len(w.pool), np.nan)
+    labels[w.rows] = w.right[w.rows]
+    result = PPIMeanEstimator().estimate(labels, w.confidence, power_tuning=False)
     return np.array([result.confidence_interval.mean])
 
 
@@ -152,10 +152,10 @@ def glide_active_inference(w: World) -> Array:
 
     pi, batch = included(w)
     pi[batch.indices] = batch.record["inclusion"]
-    told = np.full(len(w.pool), np.nan)
-    told[batch.indices] = w.right[batch.indices]
+    labels = np.full(len(w.pool), np.nan)
+    labels[batch.indices] = w.right[batch.indices]
     proxy = np.asarray(w.pool.scores, np.float64)[np.arange(len(w.pool)), w.pool.predictions]
-    return np.array([ASIMeanEstimator().estimate(told, proxy, pi, power_tuning=False).confidence_interval.mean])
+    return np.array([ASIMeanEstimator().estimate(labels, proxy, pi, power_tuning=False).confidence_interval.mean])
 
 
 # ---------------------------------------------------------------- strata

@@ -162,8 +162,8 @@ def measure(n: int, columns: int, classes: int, scores: bool) -> Row:
         row: Row = {}
         for part in ("new_session", "next_call"):
             call = f"from benchmarks import scale; scale.child({part!r}, {str(folder)!r}, {str(path)!r}, {scores})"
-            told = subprocess.run([sys.executable, "-c", call], check=True, capture_output=True, text=True)
-            row |= json.loads(told.stdout.splitlines()[-1])
+            process = subprocess.run([sys.executable, "-c", call], check=True, capture_output=True, text=True)
+            row |= json.loads(process.stdout.splitlines()[-1])
         row["session MB"] = round(path.stat().st_size / 1e6, 1)
         row["description MB"] = round(sum(file.stat().st_size for file in Path(temp).glob("*-description")) / 1e6, 1)
     return {"points": n, "columns": columns, "classes": classes, "scores": scores, **row}

@@ -156,14 +156,14 @@ def variances(task: Task, history: History, truth: Array) -> dict[str, float]:
     pool, metric, method = task.pool, task.metrics[0], Assured()
     points, whole = np.arange(len(pool)), np.ones(len(pool), np.bool_)
     items = metric.at(pool, LabelWeights.of_truth(truth, len(pool.classes), whole))[1]
-    told = items.at(points, truth)
+    at_truth = items.at(points, truth)
     samples = method._samples(task, history, stages_of(history))
     shares = Difference(samples, pool, history.known, whole, np.zeros(0, np.int64)).shares
-    sums = {"random": of_random_sample(told + items.constant(), len(history.labels)), "design": 0.0, "uniform": 0.0}
+    sums = {"random": of_random_sample(at_truth + items.constant(), len(history.labels)), "design": 0.0, "uniform": 0.0}
     for share, sample in zip(shares, samples, strict=True):
         inside = sample.stage.population
         chance = np.maximum(sample.stage.chances[inside], 1e-9)
-        residual = (told - items.mean(points, sample.belief))[inside]
+        residual = (at_truth - items.mean(points, sample.belief))[inside]
         centre = ((1 - chance) * residual).sum() / (1 - chance).sum()
         sums["design"] += share**2 * float(((1 - chance) / chance * (residual - centre) ** 2).sum())
         sums["uniform"] += share**2 * of_random_sample(residual, len(sample.rows))

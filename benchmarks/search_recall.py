@@ -44,10 +44,10 @@ class Search:
 
     def belief(self, known: Array) -> Array:
         """(N,) believed P(relevant), by a logistic regression on the labels so far."""
-        told = known >= 0
-        if len(np.unique(known[told])) < 2:
-            return np.full(len(known), (known[told].sum() + 1) / (told.sum() + 20))
-        model = LogisticRegression(C=1.0, max_iter=300).fit(self.features[told], known[told])
+        labelled = known >= 0
+        if len(np.unique(known[labelled])) < 2:
+            return np.full(len(known), (known[labelled].sum() + 1) / (labelled.sum() + 20))
+        model = LogisticRegression(C=1.0, max_iter=300).fit(self.features[labelled], known[labelled])
         return np.asarray(model.predict_proba(self.features)[:, 1])
 
 

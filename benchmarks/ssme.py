@@ -52,8 +52,8 @@ def one_run(seed: int) -> Row:
             (exact,) = truth_values(pool, truth, task.metrics).values()
             interval = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
             by_cell[model, metric] |= {"true": exact, **interval}
-    told = [{"model": model, "metric": metric} | row for (model, metric), row in by_cell.items()]
-    return {"seed": seed, "seconds": seconds, "at": told}
+    at = [{"model": model, "metric": metric} | row for (model, metric), row in by_cell.items()]
+    return {"seed": seed, "seconds": seconds, "at": at}
 
 
 def _by_package(scores: np.ndarray, truth: np.ndarray, labelled: np.ndarray, seed: int) -> dict[tuple[str, str], Row]:
@@ -85,15 +85,15 @@ def summary() -> list[Row]:
             by_cell.setdefault((row["model"], row["metric"]), []).append(row)
     rows = []
     for (model, metric), mine in by_cell.items():
-        told: Row = {"model": model, "metric": metric, "runs": len(mine)}
+        figures: Row = {"model": model, "metric": metric, "runs": len(mine)}
         for name, lead in (("assured", ""), ("ssme", "ssme_")):
             errors = np.array([row[f"{lead}value"] - row["true"] for row in mine])
             held = [row[f"{lead}low"] <= row["true"] <= row[f"{lead}high"] for row in mine]
             width = np.mean([row[f"{lead}high"] - row[f"{lead}low"] for row in mine])
             measured = {"rmse": math.sqrt(float((errors**2).mean())), "bias": float(errors.mean())}
             measured |= {"coverage": float(np.mean(held)), "width": float(width)}
-            told |= {f"{name}_{what}": float(f"{value:.4g}") for what, value in measured.items()}
-        rows.append(told)
+            figures |= {f"{name}_{what}": float(f"{value:.4g}") for what, value in measured.items()}
+        rows.append(figures)
     return rows
 
 

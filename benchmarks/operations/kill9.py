@@ -222,11 +222,11 @@ class Witness:
 
     def _imported(self, session: altmas.Session, acknowledged: set[int]) -> tuple[int, int, int, bool]:
         events = [event for event in session.events() if event["kind"] in ("label", "adjudication")]
-        said = [(int(event["point"]), event["annotator"], event["label"]) for event in events]
+        answers = [(int(event["point"]), event["annotator"], event["label"]) for event in events]
         complete = half = 0
-        recorded = set(said)
-        whole = set()
-        for block in range(1 + max((row // BLOCK for row, *_ in said), default=-1)):
+        recorded = set(answers)
+        blocks = set()
+        for block in range(1 + max((row // BLOCK for row, *_ in answers), default=-1)):
             expected = {
                 (row, name, label)
                 for row in rows_of(block)
@@ -234,9 +234,9 @@ class Witness:
             }
             complete += expected <= recorded
             half += bool(expected & recorded) and not expected <= recorded
-            whole |= {block} if expected <= recorded else set()
-        half += len(said) != len(recorded)  # nothing twice
-        return complete, len(acknowledged - whole), half, True
+            blocks |= {block} if expected <= recorded else set()
+        half += len(answers) != len(recorded)  # nothing twice
+        return complete, len(acknowledged - blocks), half, True
 
     def _ruled(self, session: altmas.Session, acknowledged: set[int]) -> tuple[int, int, int, bool]:
         steps = steps_taken(session)

@@ -121,7 +121,7 @@ class _Changes(ast.NodeVisitor):
         self.starts = starts
         self.inside: list[ast.AST] = []
         self.names: list[str] = []
-        self.found: list[tuple[str, int, Span, bytes, bytes]] = []
+        self.edits: list[tuple[str, int, Span, bytes, bytes]] = []
 
     def span(self, node: ast.AST) -> Span:
         first = self.starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
@@ -134,7 +134,7 @@ class _Changes(ast.NodeVisitor):
     def add(self, node: ast.AST, new: bytes, span: Span | None = None) -> None:
         if self.inside:
             line: int = node.lineno  # type: ignore[attr-defined]
-            self.found.append((".".join(self.names), line, span or self.span(node), new, self.text(self.inside[-1])))
+            self.edits.append((".".join(self.names), line, span or self.span(node), new, self.text(self.inside[-1])))
 
     # ---------------- where changes are made
 
@@ -283,7 +283,7 @@ def mutants_of(module: str, source: bytes) -> Iterator[Mutant]:
     changes = _Changes(source)
     changes.visit(ast.parse(source))
     seen: Counter[tuple[str, bytes]] = Counter()
-    for function, line, (first, last), new, whole in changes.found:
+    for function, line, (first, last), new, whole in changes.edits:
         mutated = source[:first] + new + source[last:]
         if mutated == source:
             continue
@@ -495,8 +495,8 @@ def _outcomes(mutants: Sequence[Mutant], tree: Path, patience: float) -> Iterato
 def _must_pass(module: str, tree: Path, patience: float) -> None:
     begun = time.monotonic()
     if outcome_of(tree, TESTS[module], patience, compiled=True) != "survived":
-        said = (tree / "output").read_text(encoding="utf-8", errors="replace")
-        raise SystemExit(f"{said}\n{module}: its tests fail on the code as it is")
+        output = (tree / "output").read_text(encoding="utf-8", errors="replace")
+        raise SystemExit(f"{output}\n{module}: its tests fail on the code as it is")
     print(f"{module}: its tests pass in {time.monotonic() - begun:.1f} s", flush=True)
 
 

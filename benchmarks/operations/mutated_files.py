@@ -468,24 +468,24 @@ class Bench:
             new.write_bytes(self.template)
         before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
         try:
-            outcome, said = self._judged(form, content, file, new, before)
+            outcome, message = self._judged(form, content, file, new, before)
         finally:
             new.unlink(missing_ok=True)
             file.unlink()
-        return name, outcome, said
+        return name, outcome, message
 
     def _judged(self, form: Format, content: bytes, file: Path, new: Path, before: dict[str, bytes]) -> tuple[str, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            code, said, strange = self.run([w.format(new=new, file=file, good=self.good) for w in form.command])
+            code, message, strange = self.run([w.format(new=new, file=file, good=self.good) for w in form.command])
         if strange is not None:
             return "traceback", f"{type(strange).__name__}: {strange}"[:300]
         if code != 0:
             after = {path.name: path.read_bytes() for path in self.folder.iterdir()}
-            lines = [line for line in said.strip().split("\n") if not line.startswith("try: altmas ")]
+            lines = [line for line in message.strip().split("\n") if not line.startswith("try: altmas ")]
             if code != 2 or not lines[-1].startswith("altmas: ") or len(lines) > 1:
-                return "traceback", f"exit code {code}: {said[:300]}"
-            return ("refused", said.strip()[:300]) if after == before else ("changed", "a refused file left a trace")
+                return "traceback", f"exit code {code}: {message[:300]}"
+            return ("refused", message.strip()[:300]) if after == before else ("changed", "a refused file left a trace")
         with altmas.Session.open(new) as session:
             held = form.held(session)
         try:

@@ -368,10 +368,10 @@ def work() -> None:
             with altmas.Session.open(original, read_only=True) as session:
                 known[original] = state(session)
         try:
-            said = use(Path(path), known[original], change)
+            outcome = use(Path(path), known[original], change)
         except BaseException:
-            said = ("traceback", traceback.format_exc(limit=-2).strip().replace("\n", " | ")[-300:])
-        print("found " + json.dumps(said), flush=True)
+            outcome = ("traceback", traceback.format_exc(limit=-2).strip().replace("\n", " | ")[-300:])
+        print("found " + json.dumps(outcome), flush=True)
 
 
 class Worker:

@@ -56,11 +56,11 @@ def of_session(session: altmas.Session, truth: list[str]) -> dict[str, Any]:
         queries = session.ask(BATCH)
         session.tell({query.id: truth[query.index] for query in queries})
         trace.append({"asked": [query.index for query in queries], **session.estimate().to_dict()})
-    known = [metric.name for metric in session.task.metrics]
+    names = [metric.name for metric in session.task.metrics]
     return {
         "trace": trace,
         "by": session.estimate(by="site").to_dict(),
-        "checks": [judge(session, claim).to_dict() for claim in map(Claim.parse, CLAIMS) if claim.metric in known],
+        "checks": [judge(session, claim).to_dict() for claim in map(Claim.parse, CLAIMS) if claim.metric in names],
         "status": session.status().to_dict(),
         "decision": str(session.should_stop()),
     }
@@ -69,14 +69,15 @@ def of_session(session: altmas.Session, truth: list[str]) -> dict[str, Any]:
 def recorded(folder: Path, pool: altmas.Pool, truth: list[str]) -> dict[str, Any]:
     """A session on disk with a skip, an undo, a second opinion and a ruling, closed, opened again and replayed."""
     path = folder / "recorded.altmas"
-    with altmas.Session.create(path, pool, metrics=METRICS, budget=LABELS, seed=3, targets={"accuracy": 0.05}) as made:
-        first = made.ask(BATCH)
-        made.skip(first[0].id, "unreadable")
-        made.tell({query.id: truth[query.index] for query in first[1:]}, annotator="ann")
-        made.tell(first[2].id, CLASSES[0], annotator="bob")
-        made.adjudicate(first[2].id, truth[first[2].index])
-        made.undo()
-        of_session(made, truth)
+    targets = {"accuracy": 0.05}
+    with altmas.Session.create(path, pool, metrics=METRICS, budget=LABELS, seed=3, targets=targets) as session:
+        first = session.ask(BATCH)
+        session.skip(first[0].id, "unreadable")
+        session.tell({query.id: truth[query.index] for query in first[1:]}, annotator="ann")
+        session.tell(first[2].id, CLASSES[0], annotator="bob")
+        session.adjudicate(first[2].id, truth[first[2].index])
+        session.undo()
+        of_session(session, truth)
     with altmas.Session.open(path) as opened:
         return {
             "estimate": opened.estimate().to_dict(),

@@ -43,7 +43,7 @@ def estimate(
         alone = () if by or metrics else opened.alone()
     if json:
         shown = [_plain(estimates, sizes.get(name or "")) for name, estimates in parts.items()]
-        beside = {"alone": [said.to_dict() for said in alone]} if alone else {}
+        beside = {"alone": [answer.to_dict() for answer in alone]} if alone else {}
         show.as_json(shown[0] | beside if len(shown) == 1 else {"by": dict(zip(sizes, shown, strict=True))})
         return
     for name, estimates in parts.items():
@@ -51,8 +51,8 @@ def estimate(
             points = (f"{value} {show.counted(count, 'point')}" for value, count in sorted(sizes[name].items()))
             show.say(f"{name}: " + ", ".join(points))
         show.estimates(estimates, 0 if name is None else FLOOR)
-    for said in alone:
-        show.say(str(said))
+    for answer in alone:
+        show.say(str(answer))
     show.say(about_in_words(estimates.about))
 
 

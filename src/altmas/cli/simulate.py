@@ -84,8 +84,8 @@ def simulate(
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
     true = classes_of(data, truth)
-    seen = {name for column in prediction or () for name in classes_of(data, column).tolist()}
-    names = classes or sorted({*true.tolist(), *seen}, key=lambda name: (str(type(name)), name))
+    predicted = {name for column in prediction or () for name in classes_of(data, column).tolist()}
+    names = classes or sorted({*true.tolist(), *predicted}, key=lambda name: (str(type(name)), name))
     pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names, group, weight, 0, values=values)
     simulation = run(
         pool,

@@ -42,7 +42,7 @@ WORDS: tuple[tuple[str, str], ...] = (
 )
 """(pattern of a sentence, what the command line says instead), in the order in which they are applied."""
 
-_COMPILED = tuple((re.compile(pattern), said) for pattern, said in WORDS)
+_COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in WORDS)
 
 
 MEANT = re.compile(r"did you mean (?:'(?P<name>[^']+)'|(?P<number>[-\d.]+\d))")
@@ -73,6 +73,6 @@ def _mended(argument: str, word: str, right: str) -> str | None:
 
 def spoken(sentence: str) -> str:
     """The sentence as the command line says it; quoted values stay as they are."""
-    for pattern, said in _COMPILED:
-        sentence = pattern.sub(said, sentence)
+    for pattern, replacement in _COMPILED:
+        sentence = pattern.sub(replacement, sentence)
     return sentence

@@ -60,9 +60,9 @@ def task_of(pool: Pool, row: int, *, blind: bool = True, local_files: Path | Non
         task["predictions"] = []
         for name, predicted, score in pool.answers_at(row):
             choice = {"value": {"choices": [str(predicted)]}, "type": "choices"}
-            made: dict[str, Any] = {"model_version": "model under test" if name == DEFAULT_MODEL else name}
-            made |= {} if score is None else {"score": score}
-            task["predictions"].append({**made, "result": [{"from_name": "label", "to_name": "item", **choice}]})
+            prediction: dict[str, Any] = {"model_version": "model under test" if name == DEFAULT_MODEL else name}
+            prediction |= {} if score is None else {"score": score}
+            task["predictions"].append({**prediction, "result": [{"from_name": "label", "to_name": "item", **choice}]})
     return task
 
 

@@ -177,10 +177,10 @@ def parsed(written: str, where: str) -> Any:
     try:
         return json.loads(written)
     except (ValueError, RecursionError) as cause:
-        said = getattr(cause, "msg", "it is nested too deeply" if isinstance(cause, RecursionError) else str(cause))
+        message = getattr(cause, "msg", "it is nested too deeply" if isinstance(cause, RecursionError) else str(cause))
         line = getattr(cause, "lineno", 0)
         position = f" (line {line}, column {getattr(cause, 'colno', 0)})" if line else ""
-        raise FileError(f"{where}: no proper JSON: {said}{position}; nothing was recorded") from cause
+        raise FileError(f"{where}: no proper JSON: {message}{position}; nothing was recorded") from cause
 
 
 # ---------------------------------------------------------------- Parquet
@@ -213,6 +213,6 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     except FileError:
         raise
     except Exception as cause:  # the bytes of a damaged file can fail in any way inside the library
-        said = " ".join(str(cause).split())[:200]
-        raise FileError(f"{path} is no proper Parquet file: {said}; nothing was recorded") from cause
+        message = " ".join(str(cause).split())[:200]
+        raise FileError(f"{path} is no proper Parquet file: {message}; nothing was recorded") from cause
     yield from ((f"row {number}", row) for number, row in enumerate(rows, start=1))

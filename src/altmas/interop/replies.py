@@ -77,9 +77,9 @@ class ImportResult:
             (self.skips, "skip"),
             (self.rulings, "ruling"),
         )
-        said = [f"{count} {name}{'s' * (count != 1)}" for count, name in counts if count]
+        phrases = [f"{count} {name}{'s' * (count != 1)}" for count, name in counts if count]
         rest = [f"{self.unchanged} known already"] * bool(self.unchanged) + [f"{self.blank} blank"] * bool(self.blank)
-        return f"{self.path.name}: {', '.join(said) or 'nothing new'}" + (f" ({', '.join(rest)})" if rest else "")
+        return f"{self.path.name}: {', '.join(phrases) or 'nothing new'}" + (f" ({', '.join(rest)})" if rest else "")
 
 
 # ---------------------------------------------------------------- from raw values
@@ -276,9 +276,9 @@ def _counted(kind: str, *, revision: bool) -> str:
 def _refuse_second(first: Reply, second: Reply, point: str) -> None:
     """FileError on two different answers by the same person."""
     who = f"by {second.annotator!r}" if second.annotator else "by the same annotator"
-    said = [reply.kind if reply.label is None else repr(reply.label) for reply in (first, second)]
+    answers = [reply.kind if reply.label is None else repr(reply.label) for reply in (first, second)]
     raise FileError(
-        f"{second.where}: point {point!r} has two answers {who}, {said[0]} ({first.where}) and {said[1]}; "
+        f"{second.where}: point {point!r} has two answers {who}, {answers[0]} ({first.where}) and {answers[1]}; "
         "keep one of them; nothing was recorded"
     )
 
@@ -289,8 +289,8 @@ def row_of(id: object, pool: Pool, where: str) -> int:
         return pool.index(id)
     except UnknownPoint as cause:
         hint = _same_number(id, pool)
-        said = str(cause).removesuffix("; nothing was recorded") if not hint else f"id {id!r} is not in this pool"
-        raise UnknownPoint(f"{where}: {said}{hint}; nothing was recorded") from None
+        reason = str(cause).removesuffix("; nothing was recorded") if not hint else f"id {id!r} is not in this pool"
+        raise UnknownPoint(f"{where}: {reason}{hint}; nothing was recorded") from None
 
 
 def _same_number(id: object, pool: Pool) -> str:

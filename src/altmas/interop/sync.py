@@ -50,8 +50,8 @@ class LabelStudio:
 
     def create_project(self, title: str, config: str) -> int:
         """The number of a new project with that labelling config; it is the one used from now on."""
-        made = self._ask("POST", "/api/projects/", {"title": title, "label_config": config})
-        self.project = int(made["id"])
+        project = self._ask("POST", "/api/projects/", {"title": title, "label_config": config})
+        self.project = int(project["id"])
         return self.project
 
     def set_config(self, config: str) -> bool:

@@ -48,21 +48,21 @@ def classes_of(session: "Session", history: History) -> Plain:
         return {"rows": [], "worst": [], "note": note}
     if len(listed) < len(pool.classes):
         note = f"the {len(listed)} most predicted of {len(pool.classes)} classes are listed"
-    told = _labels(session, history)
+    labels = _labels(session, history)
     rows = []
     for position, k in enumerate(listed):
         three = estimates[len(OF_CLASS) * position : len(OF_CLASS) * (position + 1)]
         values = {kind: bounds_of(estimate) for kind, estimate in zip(OF_CLASS, three, strict=True)}
-        rows.append({"name": str(pool.classes[k]), "called": int(called[k]), "labels": told[k], **values})
+        rows.append({"name": str(pool.classes[k]), "called": int(called[k]), "labels": labels[k], **values})
     return {"rows": rows, "worst": _worst(rows), "note": note}
 
 
 def _labels(session: "Session", history: History) -> Counter[int]:
     """{class: labelled points that are called it or truly are it}."""
-    told: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for row, code in history.labels.items():
-        told.update({int(session.pool.predictions[row]), int(code)})
-    return told
+        counts.update({int(session.pool.predictions[row]), int(code)})
+    return counts
 
 
 def _worst(rows: Sequence[Plain]) -> list[int]:

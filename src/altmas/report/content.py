@@ -270,10 +270,10 @@ def _slices(session: "Session", history: History) -> list[Plain]:
         answers = iter(session.method.estimate(task, history) if task.metrics else ())
         rows = []
         for index in largest:
-            known = int(labelled[column == values[index]].sum())
+            labels = int(labelled[column == values[index]].sum())
             inside = [next(answers) for _ in whole]
-            cells = [_slice_cell(estimate, known, int(counts[index])) for estimate in inside]
-            rows.append({"value": str(values[index]), "points": int(counts[index]), "labels": known, "metrics": cells})
+            cells = [_slice_cell(estimate, labels, int(counts[index])) for estimate in inside]
+            rows.append({"value": str(values[index]), "points": int(counts[index]), "labels": labels, "metrics": cells})
         slices.append(
             {
                 "name": name,
@@ -396,8 +396,10 @@ def _items(session: "Session", history: History) -> list[Plain]:
 
 def _predicted(pool: Pool, row: int) -> str:
     """What the models say of a point."""
-    said = pool.answers_at(row)
-    return str(said[0][1]) if len(said) == 1 else ", ".join(f"{predicted} ({name})" for name, predicted, _ in said)
+    answers = pool.answers_at(row)
+    if len(answers) == 1:
+        return str(answers[0][1])
+    return ", ".join(f"{predicted} ({name})" for name, predicted, _ in answers)
 
 
 # ---------------------------------------------------------------- reproducibility

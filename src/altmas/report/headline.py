@@ -39,25 +39,25 @@ def _sentence(row: Plain, tone: str) -> str:
     threshold, target = row["threshold"], row["target"]
     if threshold is None:
         half = (row["high"] - row["low"]) / 2
-        said = f"{row['metric']} is {share(row, row['value'])} ± {_bare(row, half, 1)}"
+        fact = f"{row['metric']} is {share(row, row['value'])} ± {_bare(row, half, 1)}"
         aim = share(row, target, exact=True).removesuffix(" %")
         if tone == "good":
-            return f"Precise enough: {said}, and ± {aim} was wanted."
-        return f"Not precise enough yet: {said}, you want ± {aim}."
-    said = f"{row['metric']} is {share(row, row['value'])} ({_bare(row, row['low'])}–{_bare(row, row['high'])})"
+            return f"Precise enough: {fact}, and ± {aim} was wanted."
+        return f"Not precise enough yet: {fact}, you want ± {aim}."
+    fact = f"{row['metric']} is {share(row, row['value'])} ({_bare(row, row['low'])}–{_bare(row, row['high'])})"
     limit = share(row, threshold, exact=True)
     if tone == "open":
-        return f"Not decided yet: {said}, you need {'at most ' if row['lower_is_better'] else ''}{limit}."
+        return f"Not decided yet: {fact}, you need {'at most ' if row['lower_is_better'] else ''}{limit}."
     relation = "at least" if row["low"] >= threshold else "below"
     wish = "allow" if row["lower_is_better"] else "need"
-    return f"{'Good enough' if tone == 'good' else 'Not good enough'}: {said}, {relation} the {limit} you {wish}."
+    return f"{'Good enough' if tone == 'good' else 'Not good enough'}: {fact}, {relation} the {limit} you {wish}."
 
 
 def _others(judged: list[Plain]) -> str:
     counts = {tone: sum(row["verdict"]["tone"] == tone for row in judged) for tone in ("good", "open", "bad")}
     words = {"good": "met", "open": "open", "bad": "missed"}
-    said = ", ".join(f"{counts[tone]} {word}" for tone, word in words.items() if counts[tone])
-    return f"Aims: {said}."
+    listed = ", ".join(f"{counts[tone]} {word}" for tone, word in words.items() if counts[tone])
+    return f"Aims: {listed}."
 
 
 def _next(row: Plain, tone: str, content: Plain) -> str:
@@ -78,12 +78,12 @@ def _next(row: Plain, tone: str, content: Plain) -> str:
     settled = "settle it" if row["threshold"] is not None else "reach that"
     if content["labels"] + more > HOPELESS * content["pool"]["points"]:
         return f"Only labelling nearly all {content['pool']['points']:,} points would {settled}."
-    said = f"About {plural(round_up(more), 'more label')} would probably {settled}"
+    forecast = f"About {plural(round_up(more), 'more label')} would probably {settled}"
     budget = content["plan"]["budget"]
     if budget is None or content["labels"] + more <= budget:
-        return f"{said}."
+        return f"{forecast}."
     left = budget - content["labels"]
-    return f"{said}, and {f'{left:,} of the budget are left' if left > 0 else 'the budget is spent'}."
+    return f"{forecast}, and {f'{left:,} of the budget are left' if left > 0 else 'the budget is spent'}."
 
 
 def labels_needed(row: Plain, labels: int, points: int) -> float:
@@ -130,8 +130,8 @@ def _plain(row: Plain, content: Plain) -> Plain:
         exact = share(row, row["value"], exact=True)
         return {"verdict": f"{row['metric']} is exactly {exact}.", "next": "Every point is labelled.", "tone": "plain"}
     bounds = f"({_bare(row, row['low'])}–{_bare(row, row['high'])})"
-    said = f"{row['metric']} is {value} {bounds}, with {100 * row['confidence']:g} % confidence."
-    return {"verdict": said, "next": "No target or threshold was set, so there is nothing to decide.", "tone": "plain"}
+    fact = f"{row['metric']} is {value} {bounds}, with {100 * row['confidence']:g} % confidence."
+    return {"verdict": fact, "next": "No target or threshold was set, so there is nothing to decide.", "tone": "plain"}
 
 
 def _begin(content: Plain) -> str:

@@ -154,9 +154,9 @@ def agreement_interval(agreement: Agreement, confidence: float) -> tuple[float, 
     """Exact (Clopper-Pearson) interval of the share of pairs that agree; (nan, nan) without pairs."""
     if agreement.points == 0:
         return math.nan, math.nan
-    same, tail = round(agreement.share * agreement.points), (1 - confidence) / 2
-    low = float(beta.ppf(tail, same, agreement.points - same + 1)) if same else 0.0
-    high = float(beta.ppf(1 - tail, same + 1, agreement.points - same)) if same < agreement.points else 1.0
+    agreed, tail = round(agreement.share * agreement.points), (1 - confidence) / 2
+    low = float(beta.ppf(tail, agreed, agreement.points - agreed + 1)) if agreed else 0.0
+    high = float(beta.ppf(1 - tail, agreed + 1, agreement.points - agreed)) if agreed < agreement.points else 1.0
     return low, high
 
 

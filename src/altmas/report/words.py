@@ -38,8 +38,8 @@ def verdict_of(
     if early and (threshold is not None or target is not None):
         few = f"nothing is decided with fewer than {LEAST_DRAWN} drawn labels"
         return Verdict(f"{_plainly(estimate).sentence[:-1]}; {few}.", "open", "too early")
-    said = _against(threshold, estimate, metric, proven) if threshold is not None else _plainly(estimate)
-    return said if target is None else _with_width(said, target, estimate, judged=threshold is not None)
+    verdict = _against(threshold, estimate, metric, proven) if threshold is not None else _plainly(estimate)
+    return verdict if target is None else _with_width(verdict, target, estimate, judged=threshold is not None)
 
 
 def _plainly(estimate: Estimate) -> Verdict:
@@ -77,7 +77,7 @@ def _against(threshold: float, estimate: Estimate, metric: Metric, proven: str |
     )
 
 
-def _with_width(said: Verdict, target: float, estimate: Estimate, *, judged: bool) -> Verdict:
+def _with_width(verdict: Verdict, target: float, estimate: Estimate, *, judged: bool) -> Verdict:
     reached = estimate.half_width <= target
     state = "reached" if reached else "not reached yet"
     now = number(estimate.half_width)
@@ -85,9 +85,9 @@ def _with_width(said: Verdict, target: float, estimate: Estimate, *, judged: boo
         now = f"{estimate.half_width:.5f}"
     width = f"Wanted to within ± {target:g}: {state} (± {now})."
     if judged:
-        return Verdict(f"{said.sentence} {width}", said.tone, said.badge)
+        return Verdict(f"{verdict.sentence} {width}", verdict.tone, verdict.badge)
     badge = f"± {target:g} reached" if reached else f"± {target:g} not yet"
-    return Verdict(f"{said.sentence} {width}", "good" if reached else "open", badge)
+    return Verdict(f"{verdict.sentence} {width}", "good" if reached else "open", badge)
 
 
 def number(value: float) -> str:

@@ -59,8 +59,8 @@ class Answer:
         label = None
         if self.kind in ("label", "adjudication"):
             label = str(pool.classes[pool.code(self.label, where=f"point {self.id!r}: ")])
-        said = {"reason": self.reason, "note": self.note, "made_at": self.made_at, "left": self.left}
-        body: dict[str, Any] = {key: text(value) for key, value in said.items() if value}
+        fields = {"reason": self.reason, "note": self.note, "made_at": self.made_at, "left": self.left}
+        body: dict[str, Any] = {key: text(value) for key, value in fields.items() if value}
         body |= authentication(self.authenticated)
         return Entry(
             self.kind, annotator_name(self.annotator), str(pool.ids[row]), label, _time(self.seconds), body=body

@@ -58,8 +58,8 @@ def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
                 f"{store.path} is damaged: its pool cannot be read ({cause}); nothing was read"
             ) from cause
     if about["source"] is not None:
-        made = _array(store.part("features")) if about.get("made_features") else None
-        pool = _read_again(store.path, about["source"], about["home"], made)
+        features = _array(store.part("features")) if about.get("made_features") else None
+        pool = _read_again(store.path, about["source"], about["home"], features)
         pool.made_features = tuple(map(str, about.get("made_features", ())))
         return pool
     raise PoolMismatch(
@@ -68,7 +68,7 @@ def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
     )
 
 
-def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None, made: NDArray[Any] | None) -> Pool:
+def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None, features: NDArray[Any] | None) -> Pool:
     """The pool from its files: where they were, or where they are now if they were moved along with the session."""
     if path is not None and home is not None and not Path(source["table"]).exists():
         folder = path.resolve().parent
@@ -77,7 +77,7 @@ def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None, 
     for value in source.values():
         _refuse_devices(path, value)
     try:
-        pool: Pool = above("pool_from_source")(source, made)
+        pool: Pool = above("pool_from_source")(source, features)
         return pool
     except FileError as cause:
         raise FileError(f"{path} needs the files of its pool: {cause}; or pass pool=... on opening") from cause

@@ -34,16 +34,16 @@ class Change:
     @property
     def words(self) -> str:
         """What holds since, for people."""
-        said = [f"{self.points:,} items added as wave {self.wave}"] if self.wave else []
-        said += [f"{what} {', '.join(names)} added" for what, names in _named(self) if names]
-        return "; ".join([*said, *(_said(name, value) for name, value in self.settings.items())])
+        phrases = [f"{self.points:,} items added as wave {self.wave}"] if self.wave else []
+        phrases += [f"{what} {', '.join(names)} added" for what, names in _named(self) if names]
+        return "; ".join([*phrases, *(_said(name, value) for name, value in self.settings.items())])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        told = {"seq": self.seq, "at": self.at, "labels": self.labels, "settings": dict(self.settings)}
-        told |= {name: list(names) for name, names in _named(self)}
-        told |= {"wave": self.wave, "points": self.points, "fingerprint": dict(self.fingerprint or {})}
-        return told | {"words": self.words}
+        plain = {"seq": self.seq, "at": self.at, "labels": self.labels, "settings": dict(self.settings)}
+        plain |= {name: list(names) for name, names in _named(self)}
+        plain |= {"wave": self.wave, "points": self.points, "fingerprint": dict(self.fingerprint or {})}
+        return plain | {"words": self.words}
 
 
 def _named(change: Change) -> list[tuple[str, tuple[str, ...]]]:

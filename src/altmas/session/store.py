@@ -276,8 +276,8 @@ class LabelStore:
         seq, before = self._tip
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         body = json.dumps(entry.body, ensure_ascii=False)
-        said = (entry.kind, entry.annotator, entry.point, entry.label, entry.seconds, entry.refers, body, entry.data)
-        columns = (*said, seq + 1, at)
+        chosen = (entry.kind, entry.annotator, entry.point, entry.label, entry.seconds, entry.refers, body, entry.data)
+        columns = (*chosen, seq + 1, at)
         row = (*columns, chained(before, columns))
         self._connection.execute(f"INSERT INTO events ({COLUMNS}, hash) VALUES ({', '.join('?' * len(row))})", row)
         self._tip = (seq + 1, row[-1])
@@ -289,14 +289,14 @@ class LabelStore:
         """{point: (annotator, until)} of every lease that has not expired."""
         with self.lock, said(self.path, "nothing was recorded"):
             query = "SELECT point, annotator, until FROM leases WHERE until > ?"
-            held: dict[str, tuple[str, float]] = {}
+            in_force: dict[str, tuple[str, float]] = {}
             with closing(self._connection.patiently(query, (now,))) as rows:
                 for point, annotator, until in rows:
-                    if point in held:
+                    if point in in_force:
                         raise NotASession(f"{self.path} is damaged: two leases on point {point!r}; nothing was read")
                     if isinstance(point, str) and isinstance(annotator, str) and isinstance(until, float):
-                        held[point] = (annotator, until)
-            return held
+                        in_force[point] = (annotator, until)
+            return in_force
 
     def holder(self, point: str, now: float) -> str | None:
         """Who holds the lease on a point, if anybody."""

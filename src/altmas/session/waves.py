@@ -101,7 +101,7 @@ def _from_table(pool: Pool, table: Any, columns: Roles) -> Pool:
         pool.source["table"] if pool.source is not None and pool.made_features and not columns.get("features") else None
     )
     try:
-        made: Pool = above("pool_from_table")(table, **{"prediction": None} | roles, like=like)
+        added: Pool = above("pool_from_table")(table, **{"prediction": None} | roles, like=like)
     except PoolError as cause:
         if "is not one of the classes" not in str(cause):
             raise
@@ -109,8 +109,8 @@ def _from_table(pool: Pool, table: Any, columns: Roles) -> Pool:
             f"{cause}; name a further class as one of the classes to be added (--class); nothing was recorded"
         ) from cause
     if isinstance(named, Mapping):
-        made = made.with_models(*(_called(made, column, name) for name, column in named.items()))
-    return made
+        added = added.with_models(*(_called(added, column, name) for name, column in named.items()))
+    return added
 
 
 def _called(pool: Pool, column: str, name: str) -> Any:

@@ -51,11 +51,11 @@ def _now(metric: Metric, estimate: Estimate, goals: Sequence[Goal]) -> str:
     """What would be said of one metric if nobody labelled any more."""
     if math.isnan(estimate.value):
         return f"{metric.name} is not known ({estimate.note or 'no label tells about it'})."
-    said = f"{metric.name} is {figure(metric, estimate.value)}"
+    sentence = f"{metric.name} is {figure(metric, estimate.value)}"
     if not math.isnan(estimate.low):
-        said += f" ({figure(metric, estimate.low)} to {figure(metric, estimate.high)})"
-    told = [_goal(metric, estimate, goal) for goal in goals if goal.metric == metric.name]
-    return "; ".join([said, *told]) + "."
+        sentence += f" ({figure(metric, estimate.low)} to {figure(metric, estimate.high)})"
+    clauses = [_goal(metric, estimate, goal) for goal in goals if goal.metric == metric.name]
+    return "; ".join([sentence, *clauses]) + "."
 
 
 def _goal(metric: Metric, estimate: Estimate, goal: Goal) -> str:

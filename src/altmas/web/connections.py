@@ -133,9 +133,9 @@ class Loop(asyncio.SelectorEventLoop):
         if isinstance(named.get("ssl"), ssl.SSLContext):
             named.setdefault("ssl_handshake_timeout", HANDSHAKE_SECONDS)
         queue = named.pop("backlog", 100)
-        made = await super().create_server(*arguments, **named, backlog=AT_ONCE)
+        server = await super().create_server(*arguments, **named, backlog=AT_ONCE)
         listening.listen(queue)
-        return made
+        return server
 
 
 @contextmanager

@@ -63,11 +63,11 @@ def _agreement(labels: Sequence[Event]) -> dict[str, list[bool]]:
 def coverage(session: Session) -> dict[str, Any]:
     """Labels of each class and of each value of a slice, beside the points that there are."""
     pool, history = session.pool, session.history
-    told = np.bincount(history.codes, minlength=len(pool.classes))
+    labels = np.bincount(history.codes, minlength=len(pool.classes))
     predicted = np.bincount(pool.anchor, minlength=len(pool.classes))
     classes = [
         {"name": str(name), "labels": int(labels), "predicted": int(points)}
-        for name, labels, points in zip(pool.classes, told, predicted, strict=True)
+        for name, labels, points in zip(pool.classes, labels, predicted, strict=True)
     ]
     return {
         "classes": classes,

@@ -175,7 +175,7 @@ def to_settle(desk: Desk) -> list[dict[str, Any]]:
             "id": str(point.id),
             "handle": desk.handles.of(point.index),
             "parts": parts_of(session.pool, point.index),
-            "votes": [{"annotator": name, "said": str(said)} for name, said in point.votes.items()],
+            "votes": [{"annotator": name, "said": str(label)} for name, label in point.votes.items()],
             "notes": notes.get(str(point.id), []),
         }
         for why, point in rows

@@ -259,7 +259,6 @@ def value_of(error: Array, random_error: Array, resamples: int = 200) -> tuple[f
 
     Metrics that random sampling leaves undefined in more than half of its runs are left out: nothing can be said of how
     many random labels they would take.
-
     """
     usable = (np.isfinite(random_error).mean(0) > 0.5) & (np.isfinite(error).mean(0) > 0.5)
     if not usable.any() or len(random_error) < 2:

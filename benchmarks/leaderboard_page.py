@@ -193,7 +193,7 @@ def squared_errors(pool: str, track: str, metric: str, labels: int) -> dict[str,
 
 
 def with_interval(squared: dict[str, Array]) -> dict[str, Array]:
-    """Those of methods that give an interval."""
+    """The squared errors of the methods that give an interval."""
     return {name: values for name, values in squared.items() if method_named(name).traits.interval != "none"}
 
 

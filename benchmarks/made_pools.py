@@ -55,7 +55,7 @@ def opposite(n: int = 4_000) -> Made:
 
 
 def hidden_positives(n: int = 2_000) -> Made:
-    """Sixty positives, 23 of them where nobody looks."""
+    """Sixty positives, 23 of them with features like those of negatives."""
     rng = np.random.default_rng(4)
     truth = (np.arange(n) < 60).astype(np.int64)
     x = rng.normal(size=(n, 4))

@@ -108,7 +108,7 @@ def listed_metrics(metrics: list[Plain]) -> list[Plain]:
 
 
 def estimates(content: Plain) -> Markup | None:
-    """The metrics that something was wanted of first, then the others."""
+    """The estimates with their intervals: metrics with a threshold or a target first, then the others."""
     rows = [row for row in listed_metrics(content["metrics"]) if row["value"] is not None]
     chosen = sorted(rows, key=lambda row: not has_goal(row))[:MOST_ROWS]
     drawn = [

@@ -38,7 +38,10 @@ def models_of(session: "Session", history: History, estimates: Estimates) -> Pla
 
 
 def quality_of(session: "Session") -> Plain:
-    """{"names", "rows"}: how far each model agrees with the labels where the truth is asked about, unless asked for."""
+    """{"names", "rows"}: how far each model agrees with the labels, if the session has metrics of the truth.
+
+    Metrics of agreement that the session itself asks for are left out.
+    """
     names, planned = [model.name for model in session.pool.models], {metric.name for metric in session.task.metrics}
     cells: dict[str, dict[str, Estimate]] = {}
     for estimate in judge_quality(session) or ():

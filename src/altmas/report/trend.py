@@ -31,8 +31,8 @@ def read_report(path: str | os.PathLike[str]) -> Plain:
 def trend_since(earlier: Plain, now: Plain) -> Plain:
     """{"since", "labels", "rows"}: each metric of both reports with its interval then and now.
 
-    "apart" says whether the intervals have no point in common: a change that is larger than both leave open. It is no
-    test of the difference, for which both models have to be in one session.
+    "apart" says whether the two intervals have no point in common. That is no test of the difference, for which both
+    models have to be in one session.
     """
     before = {row["metric"]: row for row in earlier["metrics"]}
     rows = []

@@ -214,7 +214,7 @@ def _sampled_from(rows: Any, points: int) -> int | None:
 
 
 def _part_of_model(what: str, number: int) -> str:
-    """How a part of a model is called; the first one's as when a pool had one model."""
+    """The name of a part of a model; the first model's has no number, as when a pool could have one model only."""
     return what if number == 0 else f"{what} {number}"
 
 

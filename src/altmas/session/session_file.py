@@ -353,7 +353,10 @@ def _migrate(connection: Connection, path: Path, version: int) -> None:
 
 @contextmanager
 def draft(path: Path) -> Iterator[tuple[Connection, Path]]:
-    """A connection to a new file beside `path`, locked until this ends, when nothing of it is left but its place."""
+    """(connection, file) of a new file beside `path`, locked until the block ends, which also removes that file.
+
+    What is to stay has been given its name, `path`, before that (`put_in_place`).
+    """
     if path.exists():
         raise exists(path)
     if not path.parent.is_dir():

@@ -32,7 +32,10 @@ class Goal:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether to stop, and which rule says so (or what is still missing). ahead  makes the forecast when it is read."""
+    """Whether to stop, and the rule that says so, or what is still missing.
+
+    ahead  makes the forecast; called when `forecast` is read
+    """
 
     stop: bool
     reason: str

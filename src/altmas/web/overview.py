@@ -139,7 +139,6 @@ def overview(desk: Desk, watch: Watch, metric: str | None = None) -> dict[str, A
         estimate["target"], estimate["threshold"] = plan.targets.get(name), plan.thresholds.get(name)
     by_name = {estimate["metric"]: estimate for estimate in estimates}
     chosen = by_name.get(metric, estimates[0] if estimates else None)
-
     return {
         "title": desk.texts.title,
         "status": status.to_dict(),

@@ -96,8 +96,8 @@ def variants() -> Iterator[dict[str, Any]]:
     yield {}
     for field in (field for field in fields(Recipe) if field.name not in ELSEWHERE):
         value = getattr(RECIPE, field.name)
-        for other in OTHER.get(field.name, (type(value)(value / 2), value * 2)):
-            yield {field.name: other}
+        for changed in OTHER.get(field.name, (type(value)(value / 2), value * 2)):
+            yield {field.name: changed}
 
 
 def pools_for(changes: dict[str, Any]) -> tuple[str, ...]:
@@ -135,9 +135,9 @@ def run(
 def run_all(repeats: int) -> None:
     """Every missing run, cell by cell."""
     cells = [cell for cell in CELLS if available(cell[0])]
-    wanted = [(changes, cell) for changes in variants() for cell in cells if cell[0] in pools_for(changes)]
-    with progress_bar("ablation", len(wanted)) as bar:
-        for changes, (name, track, aim) in wanted:
+    pairs = [(changes, cell) for changes in variants() for cell in cells if cell[0] in pools_for(changes)]
+    with progress_bar("ablation", len(pairs)) as bar:
+        for changes, (name, track, aim) in pairs:
             runs = Runs(RUNS / f"ablation.{name}.{track}.{aim}.jsonl", "variant", "repeat")
             missing = [r for r in range(repeats) if (said(changes), r) not in runs.done()]
             if missing:
@@ -147,8 +147,8 @@ def run_all(repeats: int) -> None:
                     if not set(changes) & set(OF_VIEWS):
                         pool.memo.file = ArrayFile(RUNS / f"ablation.{name}.{track}.description")
                     for repeat in missing:
-                        found = run(pool, named.truth, name, aim, repeat)
-                        runs.add({"variant": said(changes), "repeat": repeat, **found})
+                        row = run(pool, named.truth, name, aim, repeat)
+                        runs.add({"variant": said(changes), "repeat": repeat, **row})
             bar.advance(1)
 
 
@@ -167,8 +167,8 @@ def run_uniform(repeats: int) -> None:
             for share, repeat in ((share, repeat) for share in UNIFORM_SHARES for repeat in range(repeats)):
                 if (share, repeat) not in done:
                     method = Assured(defensive_share=share)
-                    found = run(pool, named.truth, name, aim, repeat, method, UNIFORM_LABELS)
-                    runs.add({"share": share, "repeat": repeat, **found})
+                    row = run(pool, named.truth, name, aim, repeat, method, UNIFORM_LABELS)
+                    runs.add({"share": share, "repeat": repeat, **row})
                 bar.advance(1)
 
 
@@ -176,12 +176,12 @@ def uniform_table() -> list[Row]:
     """A row for each pool and share: what a label is worth by the variance of the design, and the half-width."""
     rows = []
     for name, track, aim in UNIFORM_CELLS:
-        found = list(uniform_runs(name, track, aim).read())
+        runs = list(uniform_runs(name, track, aim).read())
         for share in UNIFORM_SHARES:
-            mine = [one for one in found if one["share"] == share]
+            mine = [run for run in runs if run["share"] == share]
             if mine:
-                value = float(np.exp(-np.log([one["variance"] for one in mine]).mean()))
-                width = float(np.mean([one["half_width"] for one in mine]))
+                value = float(np.exp(-np.log([run["variance"] for run in mine]).mean()))
+                width = float(np.mean([run["half_width"] for run in mine]))
                 row = {"pool": name, "track": track, "share": share, "runs": len(mine)}
                 rows.append(row | {"label_value": round(value, 2), "half_width": round(width, 4)})
     return rows
@@ -190,11 +190,11 @@ def uniform_table() -> list[Row]:
 def uniform_page_table(rows: list[Row]) -> str:
     """The second table of the page."""
     cells = list(dict.fromkeys((str(row["pool"]), str(row["track"])) for row in rows))
-    found = {(row["pool"], row["track"], float(row["share"])): row for row in rows}
+    by_cell = {(row["pool"], row["track"], float(row["share"])): row for row in rows}
     head = ("pool", "track", *(f"{share:.0%}" for share in UNIFORM_SHARES))
 
     def shown(pool: str, track: str, share: float) -> str:
-        row = found.get((pool, track, share))
+        row = by_cell.get((pool, track, share))
         return "-" if row is None else f"{float(row['label_value']):.1f}, ±{float(row['half_width']):.4f}"
 
     return markdown(head, [(pool, track, *(shown(pool, track, x) for x in UNIFORM_SHARES)) for pool, track in cells])
@@ -202,19 +202,19 @@ def uniform_page_table(rows: list[Row]) -> str:
 
 def table() -> list[Row]:
     """A row for each variant: variance and width over those of the recipe as it is, geometric means over the cells."""
-    found: dict[str, dict[tuple[str, int], Row]] = {}
+    by_variant: dict[str, dict[tuple[str, int], Row]] = {}
     for name, track, aim in CELLS:
-        for one in Runs(RUNS / f"ablation.{name}.{track}.{aim}.jsonl", "variant", "repeat").read():
-            found.setdefault(one["variant"], {})[name, one["repeat"]] = one
-    base, rows = found.get("as it is", {}), []
+        for row in Runs(RUNS / f"ablation.{name}.{track}.{aim}.jsonl", "variant", "repeat").read():
+            by_variant.setdefault(row["variant"], {})[name, row["repeat"]] = row
+    base, rows = by_variant.get("as it is", {}), []
     for changes in variants():
-        mine = found.get(said(changes), {})
-        both = sorted(key for key in set(base) & set(mine) if key[0] in pools_for(changes))
-        if not both or not changes:
+        mine = by_variant.get(said(changes), {})
+        shared = sorted(key for key in set(base) & set(mine) if key[0] in pools_for(changes))
+        if not shared or not changes:
             continue
         (constant, value) = next(iter(changes.items()))
-        ratios = np.array([[mine[k][x] / base[k][x] for x in ("variance", "half_width")] for k in both])
-        by_pool = {k[0]: float(np.exp(np.log(ratios[[j[0] == k[0] for j in both], 0]).mean())) for k in both}
+        ratios = np.array([[mine[k][x] / base[k][x] for x in ("variance", "half_width")] for k in shared])
+        by_pool = {k[0]: float(np.exp(np.log(ratios[[j[0] == k[0] for j in shared], 0]).mean())) for k in shared}
         worst = max(by_pool, key=lambda pool: by_pool[pool])
         mean = np.exp(np.log(ratios).mean(0))
         rows.append(
@@ -222,7 +222,7 @@ def table() -> list[Row]:
                 "constant": constant,
                 "recipe": getattr(RECIPE, constant),
                 "instead": value,
-                "runs": len(both),
+                "runs": len(shared),
                 "variance": round(float(mean[0]), 3),
                 "worst": round(by_pool[worst], 3),
                 "worst_pool": worst,
@@ -255,10 +255,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What each constant of assured earns.")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--summary", action="store_true", help="only rewrite the table")
-    given = parser.parse_args()
-    if not given.summary:
-        run_uniform(given.repeats)
-        run_all(given.repeats)
+    options = parser.parse_args()
+    if not options.summary:
+        run_uniform(options.repeats)
+        run_all(options.repeats)
     rows, uniform = table(), uniform_table()
     write_csv(TABLE, rows)
     write_csv(UNIFORM_TABLE, uniform)

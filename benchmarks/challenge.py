@@ -50,12 +50,12 @@ def method_at(name: str) -> Method:
         return method_named(name)
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        definition = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as cause:
         raise NotInProtocol(
             f"--method {name}: {cause}; expected module:name of something that can be imported"
         ) from None
-    method = found() if isinstance(found, type) else found
+    method = definition() if isinstance(definition, type) else definition
     lacks = [verb for verb in ("name", "traits", "propose", "estimate", "inclusion") if not hasattr(method, verb)]
     if lacks:
         raise NotInProtocol(
@@ -76,7 +76,7 @@ def pool_at(name: str) -> NamedPool:
     path = Path(name)
     arrays = read_npz(path, f"expected the path of an .npz file, or one of {', '.join(LOADERS)}", "a", "y")
     count = int(max(arrays["a"].max(), arrays["y"].max())) + 1 if len(arrays["y"]) else 0
-    classes = [str(one) for one in arrays["classes"]] if "classes" in arrays else [str(code) for code in range(count)]
+    classes = list(map(str, arrays["classes"] if "classes" in arrays else range(count)))
     if "scores" in arrays and arrays["scores"].shape[1:] != (len(classes),):
         raise DataDamaged(
             f"{path}: scores of shape {arrays['scores'].shape} for {len(classes)} classes; nothing was loaded"
@@ -85,7 +85,13 @@ def pool_at(name: str) -> NamedPool:
 
 
 def rows_on(
-    named: NamedPool, methods: Sequence[Method], *, repeats: int, n_jobs: int, budgets: Sequence[int], kept: Path | None
+    named: NamedPool,
+    methods: Sequence[Method],
+    *,
+    repeats: int,
+    n_jobs: int,
+    budgets: Sequence[int],
+    folder: Path | None,
 ) -> Iterator[Row]:
     """The rows of every method on a pool: numbers, or why it cannot."""
     truth = [named.classes[code] for code in named.truth]
@@ -97,13 +103,13 @@ def rows_on(
             reasons = {method: lacking(method, pool) or unsupported(method, metrics) for method in methods}
             able = [method for method in methods if not reasons[method]]
             key = {"version": __version__, "pool": named.name, "track": track}
-            for method in (one for one in methods if reasons[one]):
+            for method in (method for method in methods if reasons[method]):
                 for metric in names:
                     yield key | {"metric": metric, "method": method.name, "status": f"cannot: {reasons[method]}"}
             if not able or not fitting:
                 continue
-            results = None if kept is None else kept / f"{named.name}.{track}.{ask}.jsonl"
-            found = simulate(
+            results = None if folder is None else folder / f"{named.name}.{track}.{ask}.jsonl"
+            simulation = simulate(
                 pool,
                 truth,
                 methods=able,
@@ -114,7 +120,7 @@ def rows_on(
                 batch=STEP,
                 results=results,
             )
-            yield from (key | {"status": "run"} | row for row in found.summary())
+            yield from (key | {"status": "run"} | row for row in simulation.summary())
 
 
 def shown(rows: Sequence[Row]) -> str:
@@ -147,23 +153,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--budgets", default=",".join(map(str, BUDGETS)), help="numbers of labels, comma-separated")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="a .csv file; finished runs are kept in a folder beside it")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     sys.path.insert(0, str(Path.cwd()))
-    kept = None if given.out is None else given.out.with_suffix(".runs")
+    folder = None if options.out is None else options.out.with_suffix(".runs")
     try:
-        names = dict.fromkeys([BASELINE, *(given.method or ["assured"])])
-        methods, pools = [method_at(name) for name in names], [pool_at(name) for name in given.pool]
-        budgets = [int(labels) for labels in given.budgets.split(",")]
-        if kept is not None:
-            kept.mkdir(parents=True, exist_ok=True)
-        options = {"repeats": given.repeats, "n_jobs": given.jobs, "kept": kept}
-        rows = [row for named in pools for row in rows_on(named, methods, budgets=budgets, **options)]
+        names = dict.fromkeys([BASELINE, *(options.method or ["assured"])])
+        methods, pools = [method_at(name) for name in names], [pool_at(name) for name in options.pool]
+        budgets = [int(labels) for labels in options.budgets.split(",")]
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        settings = {"repeats": options.repeats, "n_jobs": options.jobs, "folder": folder}
+        rows = [row for named in pools for row in rows_on(named, methods, budgets=budgets, **settings)]
     except (AltmasError, NotInProtocol, DataMissing, DataDamaged) as cause:
         print(cause, file=sys.stderr)
         return 2
     print(shown(rows))
-    if given.out is not None:
-        write_csv(given.out, rows)
+    if options.out is not None:
+        write_csv(options.out, rows)
     return 0
 
 

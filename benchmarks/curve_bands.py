@@ -64,7 +64,7 @@ def grid_of(name: str) -> tuple[float, ...]:
     _, pool = known(name)
     assert pool.scores is not None
     grid = candidates(pool.scores[:, 1])
-    return tuple(grid[place] for place in np.unique(np.linspace(0, len(grid) - 1, POINTS).astype(int)))
+    return tuple(grid[index] for index in np.unique(np.linspace(0, len(grid) - 1, POINTS).astype(int)))
 
 
 @cache
@@ -80,9 +80,9 @@ def cut_at(name: str, threshold: float) -> Pool:
 def truths(name: str, threshold: float) -> dict[str, float]:
     """The true value of each kind at a threshold."""
     named, pool = known(name)[0], cut_at(name, threshold)
-    wanted = [f"{kind}[{POOLS[name]}]" for kind in KINDS]
-    found = truth_values(pool, named.truth, metric_set(wanted, pool))
-    return {kind: found[f"{kind}[{POOLS[name]}]"] for kind in KINDS}
+    names = [f"{kind}[{POOLS[name]}]" for kind in KINDS]
+    values = truth_values(pool, named.truth, metric_set(names, pool))
+    return {kind: values[f"{kind}[{POOLS[name]}]"] for kind in KINDS}
 
 
 # ---------------------------------------------------------------- running
@@ -90,28 +90,28 @@ def truths(name: str, threshold: float) -> dict[str, float]:
 
 def one_run(name: str, method_name: str, seed: int) -> Row:
     """{kind: [[value, low, high] at each threshold]} and the band of the paper, from 400 labels."""
-    (named, pool), method, one, started = known(name), METHODS[method_name](), POOLS[name], time.process_time()
-    task = Task(pool, metric_set([f"precision[{one}]", f"recall[{one}]"], pool), seed=seed)
+    (named, pool), method, positive, started = known(name), METHODS[method_name](), POOLS[name], time.process_time()
+    task = Task(pool, metric_set([f"precision[{positive}]", f"recall[{positive}]"], pool), seed=seed)
     history = label_until(method, task, History(len(pool)), LABELS, BATCH, named.truth.__getitem__)
-    found: Row = {"seed": seed, "method": method_name}
+    row: Row = {"seed": seed, "method": method_name}
     if method_name == "assured":
         for kind in KINDS:
-            metrics = metric_set([f"{kind}[{one},{t!r}]" for t in grid_of(name)], pool)
-            found[kind] = [_ends(e) for e in method.estimate(replace(task, metrics=metrics), history)]
+            metrics = metric_set([f"{kind}[{positive},{t!r}]" for t in grid_of(name)], pool)
+            row[kind] = [_ends(e) for e in method.estimate(replace(task, metrics=metrics), history)]
     else:
-        found |= {kind: [] for kind in KINDS}
+        row |= {kind: [] for kind in KINDS}
         for threshold in grid_of(name):
             cut = cut_at(name, threshold)
-            metrics = metric_set([f"{kind}[{one}]" for kind in KINDS], cut)
+            metrics = metric_set([f"{kind}[{positive}]" for kind in KINDS], cut)
             for kind, e in zip(KINDS, method.estimate(replace(task, pool=cut, metrics=metrics), history), strict=True):
-                found[kind].append(_ends(e))
+                row[kind].append(_ends(e))
         curve = method.estimate(task, history).info["curve"]
-        found[BAND] = [curve["rank"], curve["precision"], curve["low"], curve["high"]]
-    return found | {"seconds": round(time.process_time() - started, 2)}
+        row[BAND] = [curve["rank"], curve["precision"], curve["low"], curve["high"]]
+    return row | {"seconds": round(time.process_time() - started, 2)}
 
 
-def _ends(one: Estimate) -> list[float]:
-    return [one.value, one.low, one.high]
+def _ends(estimate: Estimate) -> list[float]:
+    return [estimate.value, estimate.low, estimate.high]
 
 
 def runs_of(name: str) -> Runs:
@@ -135,20 +135,20 @@ def rows_of(name: str) -> Iterator[Row]:
     """A row for each method, kind and threshold: coverage and mean width over the runs."""
     done = runs_of(name).read()
     for method in NAMES:
-        mine = [one for one in done if one["method"] == method]
+        mine = [run for run in done if run["method"] == method]
         if not mine:
             continue
         for kind in KINDS:
-            found = np.array([one[kind] for one in mine], np.float64)  # (runs, thresholds, 3)
-            for place, threshold in enumerate(grid_of(name)):
+            intervals = np.array([run[kind] for run in mine], np.float64)  # (runs, thresholds, 3)
+            for index, threshold in enumerate(grid_of(name)):
                 truth = truths(name, threshold)[kind]
-                yield _row(name, method, kind, f"{threshold:.6g}", truth, found[:, place])
+                yield _row(name, method, kind, f"{threshold:.6g}", truth, intervals[:, index])
         if method != "assured":
             yield _row_of_band(name, method, mine)
 
 
-def _row(name: str, method: str, kind: str, at: str, truth: float, found: Array) -> Row:
-    defined = found[~np.isnan(found).any(1)]
+def _row(name: str, method: str, kind: str, at: str, truth: float, intervals: Array) -> Row:
+    defined = intervals[~np.isnan(intervals).any(1)]
     covered = (defined[:, 1] <= truth + 1e-9) & (truth - 1e-9 <= defined[:, 2])
     return {
         "pool": name,
@@ -156,8 +156,8 @@ def _row(name: str, method: str, kind: str, at: str, truth: float, found: Array)
         "curve": kind,
         "threshold": at,
         "truth": round(truth, 5),
-        "runs": len(found),
-        "undefined": len(found) - len(defined),
+        "runs": len(intervals),
+        "undefined": len(intervals) - len(defined),
         "mean": round(float(defined[:, 0].mean()), 5) if len(defined) else None,
         "coverage": round(float(covered.mean()), 4) if len(defined) else None,
         "width": round(float((defined[:, 2] - defined[:, 1]).mean()), 5) if len(defined) else None,
@@ -169,11 +169,11 @@ def _row_of_band(name: str, method: str, mine: list[Row]) -> Row:
     named, pool = known(name)
     metric = metric_set([f"precision[{POOLS[name]}]"], pool)[0]
     covered, widths = [], []
-    for one in mine:
-        rank, _, low, high = (np.asarray(column) for column in one[BAND])
-        place = np.empty(len(pool), np.int64)
-        place[ranked(pool, metric, one["seed"])[0] - 1] = np.arange(len(pool))
-        truth = np.cumsum(named.truth[place] == metric.classes[0])[rank - 1] / rank
+    for run in mine:
+        rank, _, low, high = (np.asarray(column) for column in run[BAND])
+        order = np.empty(len(pool), np.int64)
+        order[ranked(pool, metric, run["seed"])[0] - 1] = np.arange(len(pool))
+        truth = np.cumsum(named.truth[order] == metric.classes[0])[rank - 1] / rank
         covered += ((low <= truth + 1e-9) & (truth - 1e-9 <= high)).tolist()
         widths += (high - low).tolist()
     share, width = float(np.mean(covered)), float(np.mean(widths))
@@ -206,23 +206,23 @@ def draw(name: str = "employment-ma", seed: int = 0) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    runs = {one["method"]: one for one in runs_of(name).read() if one["seed"] == seed}
+    runs = {run["method"]: run for run in runs_of(name).read() if run["seed"] == seed}
     if len(runs) < len(NAMES):
         return
     truth = {kind: np.array([truths(name, t)[kind] for t in grid_of(name)]) for kind in KINDS}
     figure, axes = pyplot.subplots(2, len(NAMES), figsize=(10, 6.4), sharey="row")
     for column, method in enumerate(NAMES):
-        found = {kind: np.array(runs[method][kind], np.float64) for kind in KINDS}
+        curves = {kind: np.array(runs[method][kind], np.float64) for kind in KINDS}
         top, bottom = axes[0, column], axes[1, column]
-        recall = found["recall"][:, 0]
+        recall = curves["recall"][:, 0]
         order = np.argsort(recall)
-        top.fill_between(recall[order], *found["precision"][order, 1:].T, alpha=0.25)
-        top.plot(recall[order], found["precision"][order, 0], "o-", ms=3, label="estimate, 95 % band")
+        top.fill_between(recall[order], *curves["precision"][order, 1:].T, alpha=0.25)
+        top.plot(recall[order], curves["precision"][order, 0], "o-", ms=3, label="estimate, 95 % band")
         top.plot(truth["recall"], truth["precision"], "k:", label="truth")
         top.set(title=method, xlabel="recall", ylim=(0, 1.03))
-        false = 1 - found["specificity"][:, 0]
+        false = 1 - curves["specificity"][:, 0]
         order = np.argsort(false)
-        bottom.fill_between(false[order], *found["recall"][order, 1:].T, alpha=0.25)
+        bottom.fill_between(false[order], *curves["recall"][order, 1:].T, alpha=0.25)
         bottom.plot(false[order], recall[order], "o-", ms=3)
         bottom.plot(1 - truth["specificity"], truth["recall"], "k:")
         bottom.set(xlabel="false positive rate", ylim=(0, 1.03))
@@ -246,9 +246,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Curves with bands from three methods.")
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("--runs", type=int, default=20)
-    given = parser.parse_args()
-    if given.what == "run":
-        run(given.runs)
+    options = parser.parse_args()
+    if options.what == "run":
+        run(options.runs)
     else:
         rewrite()
 

@@ -120,13 +120,13 @@ def run(engine: str, folder: Path, rows: int) -> dict[str, Any]:
 
 def _peak_of_java() -> float:
     """Megabytes that the Java process which this one started has used at most; 0 if there is none."""
-    for place in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            status = (place / "status").read_text()
+            status = (process / "status").read_text()
             parent = int(status.split("PPid:")[1].split()[0])
         except (OSError, IndexError):
             continue
-        if parent == os.getpid() and (place / "comm").read_text().startswith("java"):
+        if parent == os.getpid() and (process / "comm").read_text().startswith("java"):
             return int(status.split("VmHWM:")[1].split()[0]) / 1024
     return 0.0
 
@@ -134,11 +134,11 @@ def _peak_of_java() -> float:
 def keep(row: dict[str, Any]) -> None:
     """Write the row in place of an earlier one of the same engine and size."""
     known = list(csv.DictReader(RESULTS.open())) if RESULTS.exists() else []
-    others = [one for one in known if (one["engine"], one["rows"]) != (row["engine"], str(row["rows"]))]
+    others = [old for old in known if (old["engine"], old["rows"]) != (row["engine"], str(row["rows"]))]
     with RESULTS.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(sorted([*others, row], key=lambda one: (int(one["rows"]), list(ENGINES).index(one["engine"]))))
+        writer.writerows(sorted([*others, row], key=lambda r: (int(r["rows"]), list(ENGINES).index(r["engine"]))))
 
 
 def main() -> None:
@@ -147,15 +147,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "altmas-engines")
     parser.add_argument("--here", action="store_true", help="measure the first engine in this process")
-    given = parser.parse_args()
-    folder = given.folder / str(given.rows)
-    if given.here:
-        keep(run(given.engines[0], folder, given.rows))
+    options = parser.parse_args()
+    folder = options.folder / str(options.rows)
+    if options.here:
+        keep(run(options.engines[0], folder, options.rows))
         return
-    make_table(folder, given.rows)
-    for engine in given.engines:
-        command = [sys.executable, "-m", "benchmarks.engines", engine, "--rows", str(given.rows), "--here"]
-        subprocess.run([*command, "--folder", str(given.folder)], check=True)
+    make_table(folder, options.rows)
+    for engine in options.engines:
+        command = [sys.executable, "-m", "benchmarks.engines", engine, "--rows", str(options.rows), "--here"]
+        subprocess.run([*command, "--folder", str(options.folder)], check=True)
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ def rows_of(path: Path = RESULTS / "label_value.csv") -> list[Row]:
     return read_numbers(path)
 
 
-def chosen(rows: list[Row], **wanted: Any) -> list[Row]:
+def chosen(rows: list[Row], **values: Any) -> list[Row]:
     """The rows with these values."""
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    return [row for row in rows if all(row[key] == value for key, value in values.items())]
 
 
 # ---------------------------------------------------------------- tables
@@ -75,18 +75,18 @@ def coverage_table(rows: list[Row]) -> str:
     low = [row for row in cells if row["coverage"] < LEAST - _error(row)]
     high = [row for row in cells if row["coverage"] > GIVEN_AWAY]
     mean = sum(row["coverage"] for row in cells) / len(cells)
-    told = (
+    summary = (
         f"{len(cells)} cells (pool x track x aim x metric x n); mean coverage {mean:.3f}; {len(low)} below 0.93 by "
         f"more than 1.64 Monte Carlo standard errors; {len(high)} above 0.985."
     )
     lines = []
-    for row in sorted(low, key=lambda one: one["coverage"]):
+    for row in sorted(low, key=lambda cell: cell["coverage"]):
         name = f"{row['pool']}, {row['track']}, {row['metric']} ({row['aim']})"
         worst = f"{row['coverage_worst']:.2f} {row['worst_metric']}" if row["metric"] == "per_class" else ""
         bias = f"{row['bias'] / row['rmse']:+.2f}"
         lines.append([name, row["labels"], f"{row['coverage']:.3f}", worst, bias, row["repeats"]])
     head = "below 0.93", "n", "coverage", "worst class", "bias / RMSE", "runs"
-    return f"{told}\n\n{markdown(head, lines)}"
+    return f"{summary}\n\n{markdown(head, lines)}"
 
 
 def losing_table(rows: list[Row]) -> str:
@@ -118,7 +118,7 @@ def others_table(rows: list[Row]) -> str:
     for pool in dict.fromkeys(row["pool"] for row in at_end if row["method"] == "altmas"):
         for metric in ("accuracy", "per_class"):
             cells = [chosen(at_end, pool=pool, metric=metric, method=method) for method in methods]
-            errors = [f"{one[0]['rmse']:.4f} ({one[0]['bias']:+.4f})" if one else "–" for one in cells]
+            errors = [f"{cell[0]['rmse']:.4f} ({cell[0]['bias']:+.4f})" if cell else "–" for cell in cells]
             lines.append([pool, metric, *errors])
     return markdown(["pool", "metric", *(f"`{method}`" for method in methods)], lines)
 
@@ -134,7 +134,7 @@ def held_out_table(rows: list[Row]) -> str:
         alone = [chosen(mine, aim="accuracy", metric="accuracy", labels=float(n))[0] for n in BUDGETS]
         classes = chosen(mine, metric="per_class", labels=400.0)[0]
         covered = [row["coverage"] for row in mine if row["metric"] != "accuracy + per_class"]
-        covered = [one for one in covered if isinstance(one, float) and not math.isnan(one)]
+        covered = [share for share in covered if isinstance(share, float) and not math.isnan(share)]
         coverage = f"{sum(covered) / len(covered):.3f}, {min(covered):.2f}"
         limit = f"{alone[0]['limit']:.2f}"
         lines.append([pool, track, f"{alone[0]['truth']:.4f}", *map(_worth, alone), limit, _worth(classes), coverage])
@@ -209,12 +209,10 @@ def draw(rows: list[Row]) -> None:
     cells = chosen(rows, method="assured", aim="accuracy", metric="accuracy", labels=400.0)
     names = [f"{row['pool']} ({row['track']})" for row in cells]
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 5.5), width_ratios=(3, 2))
-    for place, row in enumerate(cells):
-        left.plot([row["label_value_low"], row["label_value_high"]], [place, place], color="tab:blue", lw=2)
-        left.plot(
-            row["label_value"], place, "o", color="tab:blue", label="assured, 90 % interval" if place == 0 else None
-        )
-        left.plot(row["limit"], place, "|", color="black", ms=12, label="learnable limit" if place == 0 else None)
+    for y, row in enumerate(cells):
+        left.plot([row["label_value_low"], row["label_value_high"]], [y, y], color="tab:blue", lw=2)
+        left.plot(row["label_value"], y, "o", color="tab:blue", label="assured, 90 % interval" if y == 0 else None)
+        left.plot(row["limit"], y, "|", color="black", ms=12, label="learnable limit" if y == 0 else None)
     left.axvline(1, color="grey", lw=1)
     left.set(xscale="log", yticks=range(len(names)), xlabel="random labels that one label is worth (accuracy, n = 400)")
     left.set_yticklabels(names, fontsize=8)
@@ -229,6 +227,6 @@ def draw(rows: list[Row]) -> None:
 
 
 if __name__ == "__main__":
-    found = rows_of()
-    write_page(found)
-    draw(found)
+    rows = rows_of()
+    write_page(rows)
+    draw(rows)

@@ -9,7 +9,6 @@ a target is, which is between 0.35 and 0.55 of the present half-width; then it g
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from altmas.task import Task
 from altmas.types import Array
 from benchmarks import made_pools
 from benchmarks.data import load
-from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv
+from benchmarks.store import RESULTS, RUNS, Row, Runs, run_or_table, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 NOW, UNTIL, BATCH = 60, 200, 20
@@ -71,15 +70,15 @@ def one_run(pool: Pool, truth: Array, seed: int) -> Row:
     (band,) = ahead.at(UNTIL)
     later = label_until(method, task, history, UNTIL, BATCH, truth.__getitem__)
     width = method.estimate(task, later)["accuracy"].half_width
-    said = {"low": band.low, "median": band.median, "high": band.high, "chance": ahead.chance}
-    return said | {"width": width, "settled": width <= target, "seconds": seconds}
+    prediction = {"low": band.low, "median": band.median, "high": band.high, "chance": ahead.chance}
+    return prediction | {"width": width, "settled": width <= target, "seconds": seconds}
 
 
 def run(runs: int) -> None:
     """Make the runs that are missing, pool by pool, seed by seed."""
     store = Runs(FILE, "pool", "seed")
-    for name, made in POOLS.items():
-        pool, truth = made()
+    for name, make in POOLS.items():
+        pool, truth = make()
         for seed in range(runs):
             if (name, seed) not in store.done():
                 store.add({"pool": name, "seed": seed} | one_run(pool, truth, seed))
@@ -88,20 +87,20 @@ def run(runs: int) -> None:
 def table() -> list[Row]:
     """A row for each pool, and one for all sessions."""
     runs = Runs(FILE, "pool", "seed").read()
-    cells = [(name, [one for one in runs if one["pool"] == name]) for name in POOLS]
+    cells = [(name, [run for run in runs if run["pool"] == name]) for name in POOLS]
     return [_row(name, cell) for name, cell in [*cells, ("all", runs)] if cell]
 
 
 def _row(name: str, cell: list[Row]) -> Row:
-    ratios = [math.log(one["width"] / one["median"]) for one in cell]
+    ratios = [math.log(run["width"] / run["median"]) for run in cell]
     return {
         "pool": name,
         "sessions": len(cell),
         "width_over_forecast": round(math.exp(float(np.median(ratios))), 3),
-        "inside_80%_band": round(float(np.mean([one["low"] <= one["width"] <= one["high"] for one in cell])), 2),
-        "chance_said": round(float(np.mean([one["chance"] for one in cell])), 2),
-        "settled": round(float(np.mean([one["settled"] for one in cell])), 2),
-        "seconds": round(float(np.mean([one["seconds"] for one in cell])), 2),
+        "inside_80%_band": round(float(np.mean([run["low"] <= run["width"] <= run["high"] for run in cell])), 2),
+        "chance_said": round(float(np.mean([run["chance"] for run in cell])), 2),
+        "settled": round(float(np.mean([run["settled"] for run in cell])), 2),
+        "seconds": round(float(np.mean([run["seconds"] for run in cell])), 2),
     }
 
 
@@ -112,16 +111,5 @@ def write(rows: list[Row]) -> None:
     rewrite_page(DOCS / "when-to-stop.md", {"forecasts": markdown(heads, [list(row.values()) for row in rows])})
 
 
-def main() -> None:
-    """Run, or make the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "table"))
-    parser.add_argument("--runs", type=int, default=16)
-    given = parser.parse_args()
-    if given.what == "run":
-        run(given.runs)
-    write(table())
-
-
 if __name__ == "__main__":
-    main()
+    run_or_table(__doc__, run, lambda: write(table()), runs=16)

@@ -69,10 +69,10 @@ class World:
 
     def probabilities(self, known: Array) -> tuple[Array, Array]:
         """Believed P(right) and P(y = k), from the shares of right answers by confidence, shrunk to the overall one."""
-        told = known >= 0
-        right = told & (known == self.named.predictions)
-        overall = (right.sum() + 1) / (told.sum() + 2)
-        counts, hits = (np.bincount(self.bins[of], minlength=8) for of in (told, right))
+        labelled = known >= 0
+        right = labelled & (known == self.named.predictions)
+        overall = (right.sum() + 1) / (labelled.sum() + 2)
+        counts, hits = (np.bincount(self.bins[of], minlength=8) for of in (labelled, right))
         p_right = ((hits + 4 * overall) / (counts + 4))[self.bins]
         return p_right, np.where(self.in_class, p_right, (1 - p_right) * self.class_share)
 
@@ -176,7 +176,7 @@ def chunk(world: World, seeds: Sequence[int], intervals: int) -> list[dict[str, 
     for kind, metric in world.metrics.items():
         at = np.array([true_value(world, kind)])
         games = [terms(metric.ratio, stages[kind], at) for stages in sessions]
-        together = Terms(*(np.concatenate(parts, axis=-1) for parts in zip(*(one[:4] for one in games), strict=True)))
+        together = Terms(*(np.concatenate(parts, axis=-1) for parts in zip(*(game[:4] for game in games), strict=True)))
         capital = log_capital(together, ERROR, *horizons(ENDS[-1], len(world.named))).max(0)  # (2, sessions)
         for row, pair, stages in zip(rows, np.exp(capital).T, sessions, strict=True):
             row[kind] = pair.round(4).tolist()
@@ -344,17 +344,17 @@ def scene_widths(scene: str, kind: str, runs: int) -> dict[str, float]:
         sessions = [run(world, seed)[kind] for seed in range(runs)]
     reach = {"f1": 1.0}.get(kind, 1.5 * (truth * (1 - truth)) ** 0.5)
     q = np.linspace(max(truth - reach, 0.0005), min(truth + reach, 0.9995), 301)
-    found: dict[str, list[float]] = {name: [] for name in BETS}
+    by_bets: dict[str, list[float]] = {name: [] for name in BETS}
     for stages in sessions:
         for name, (patches, capital) in BETS.items():
             with ExitStack() as patched:
                 for attribute, value in patches.items():
                     patched.enter_context(mock.patch.object(guarantee, attribute, value))
                 largest = capital(terms(ratio, stages, q)).max(0)
-            found[name].append(width_on(q, *(largest >= np.log(2 / ERROR))))
+            by_bets[name].append(width_on(q, *(largest >= np.log(2 / ERROR))))
     if scene in UNIFORM:
-        found["beta-binomial mixture"] = [width_on(q, *beta_binomial(stages[0].outcomes, q)) for stages in sessions]
-    return {name: float(np.mean(values)) for name, values in found.items()}
+        by_bets["beta-binomial mixture"] = [width_on(q, *beta_binomial(stages[0].outcomes, q)) for stages in sessions]
+    return {name: float(np.mean(values)) for name, values in by_bets.items()}
 
 
 def width_on(q: Array, above: Array, below: Array) -> float:
@@ -380,13 +380,13 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=350, help="for each pool")
     parser.add_argument("--intervals", type=int, default=25, help="sessions of each pool whose intervals are computed")
     parser.add_argument("--runs", type=int, default=30, help="for widths and bets")
-    given = parser.parse_args()
-    if given.part in ("widths", "all"):
-        widths(given.runs)
-    if given.part in ("boundary", "all"):
-        boundary(given.pools.split(","), given.sessions, given.intervals)
-    if given.part in ("bets", "all"):
-        bets(given.runs)
+    options = parser.parse_args()
+    if options.part in ("widths", "all"):
+        widths(options.runs)
+    if options.part in ("boundary", "all"):
+        boundary(options.pools.split(","), options.sessions, options.intervals)
+    if options.part in ("bets", "all"):
+        bets(options.runs)
 
 
 if __name__ == "__main__":

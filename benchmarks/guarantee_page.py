@@ -91,7 +91,7 @@ TABLES: Final = {
 def page(name: str) -> str:
     """The page with its tables made anew."""
     return with_tables(
-        (DOCS / name).read_text(encoding="utf-8"), {table: made() for table, made in TABLES[name].items()}
+        (DOCS / name).read_text(encoding="utf-8"), {table: make() for table, make in TABLES[name].items()}
     )
 
 

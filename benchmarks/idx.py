@@ -127,9 +127,9 @@ def load_split(dataset: Dataset, split: str, *, folder: Path | None = None, down
 def find_file(dataset: Dataset, name: str, *, folder: Path | None = None, download: bool = True) -> Path:
     """The path of one verified file of the dataset; downloaded into the cache when no folder has it."""
     looked_in = folders_of(dataset, folder)
-    for place in looked_in:
-        if (place / name).is_file():
-            return verified(place / name, dataset.sha256[name])
+    for candidate in looked_in:
+        if (candidate / name).is_file():
+            return verified(candidate / name, dataset.sha256[name])
     if not download:
         raise DataMissing(missing_sentence(dataset, name, looked_in, "downloading was switched off"))
     try:
@@ -200,10 +200,10 @@ def sha256_of(path: Path) -> str:
 
 def verified(path: Path, sha256: str) -> Path:
     """The same path, once its bytes have the expected sha256."""
-    found = sha256_of(path)
-    if found != sha256:
+    digest = sha256_of(path)
+    if digest != sha256:
         raise DataDamaged(
-            f"{path}: sha256 {found} is not that of the published file ({sha256}); delete it or put the published "
+            f"{path}: sha256 {digest} is not that of the published file ({sha256}); delete it or put the published "
             f"file there; nothing was loaded"
         )
     return path

@@ -101,18 +101,18 @@ def _grades() -> tuple[str, ...]:
 
 
 def _judged(classes: tuple[str, ...], judges: Array, names: Any, truth: Array) -> Judged:
-    answers = {str(name): judges[:, place].astype(np.int64) for place, name in enumerate(names)}
+    answers = {str(name): judges[:, column].astype(np.int64) for column, name in enumerate(names)}
     return Judged(classes, answers, truth.astype(np.int64))
 
 
 def _arrays(name: str, *needed: str) -> dict[str, np.ndarray]:
-    place = (data_folder() or Path("ALTMAS_DATA")) / name / "pool.npz"
-    return read_npz(place, "set ALTMAS_DATA to the folder that holds it", *needed)
+    file = (data_folder() or Path("ALTMAS_DATA")) / name / "pool.npz"
+    return read_npz(file, "set ALTMAS_DATA to the folder that holds it", *needed)
 
 
 POOLS: Final[dict[str, Callable[[], Judged]]] = {
     "framing": framing,
-    **{f"summeval {aspect}": functools.partial(summeval, place) for place, aspect in enumerate(ASPECTS)},
+    **{f"summeval {aspect}": functools.partial(summeval, index) for index, aspect in enumerate(ASPECTS)},
     "stars": stars,
     **{f"arena {model}": functools.partial(battles, model) for model in BATTLES},
 }
@@ -136,11 +136,11 @@ def class_values(metric: str) -> Array:
 
 # ---------------------------------------------------------------- rivals: a random sample `rows` of the values y
 
-Found = tuple[float, float, float, float]
+Estimated = tuple[float, float, float, float]
 """value, low, high, variance given the fit (nan where it is not known)."""
 
 
-def prediction_powered(judges: Array, y: Array, rows: Array) -> Found:
+def prediction_powered(judges: Array, y: Array, rows: Array) -> Estimated:
     """PPI++ with the first judge, for a finite pool: mean of l f + mean over labels of (y - l f), l the slope."""
     judge, n, size = judges[:, 0], len(rows), len(y)
     spread = float(judge[rows].var())
@@ -150,7 +150,7 @@ def prediction_powered(judges: Array, y: Array, rows: Array) -> Found:
     return _normal(slope * judge.mean() + left[rows].mean(), left[rows].var(ddof=1) * scale, left.var() * scale)
 
 
-def regression(judges: Array, y: Array, rows: Array) -> Found:
+def regression(judges: Array, y: Array, rows: Array) -> Estimated:
     """Ridge regression on all judges, cross-fitted: mean of its answers + mean of residuals that it did not see."""
     scale = judges.std(0)
     x = np.column_stack([np.ones(len(y)), (judges - judges.mean(0)) / np.where(scale > 0, scale, 1.0)])
@@ -167,35 +167,35 @@ def regression(judges: Array, y: Array, rows: Array) -> Found:
     return _normal(value + residuals.mean(), residuals.var(ddof=1) * scale_, variance * scale_)
 
 
-def _normal(value: float, variance: float, exact: float) -> Found:
+def _normal(value: float, variance: float, exact: float) -> Estimated:
     reach = normal_quantile(0.95) * math.sqrt(variance)
     return float(value), float(value - reach), float(value + reach), float(exact)
 
 
-def judgy(judges: Array, y: Array, rows: Array) -> Found | None:
+def judgy(judges: Array, y: Array, rows: Array) -> Estimated | None:
     """judgy 0.1: the first judge's verdicts corrected by its error rates; a bootstrap of 2,000 in place of 20,000."""
     package = import_module("judgy")
 
     if not set(np.unique(y)) <= {0.0, 1.0}:
         return None
     rest = np.setdiff1d(np.arange(len(y)), rows)
-    told = y[rows].astype(int), judges[rows, 0].astype(int), judges[rest, 0].astype(int)
+    arguments = y[rows].astype(int), judges[rows, 0].astype(int), judges[rest, 0].astype(int)
     try:
-        found = package.estimate_success_rate(*told, bootstrap_iterations=2000)
+        result = package.estimate_success_rate(*arguments, bootstrap_iterations=2000)
     except (ValueError, RuntimeError):  # it refuses judges that look worse than chance
         return math.nan, math.nan, math.nan, math.nan
-    return float(found[0]), float(found[1]), float(found[2]), math.nan
+    return float(result[0]), float(result[1]), float(result[2]), math.nan
 
 
-def truescore(judges: Array, y: Array, rows: Array) -> Found:
+def truescore(judges: Array, y: Array, rows: Array) -> Estimated:
     """truescore 0.7, ppi_estimate with the first judge."""
     package = import_module("truescore")
 
-    found = package.ppi_estimate(judges[:, 0], y[rows], rows)
-    return float(found.point), float(found.low), float(found.high), math.nan
+    result = package.ppi_estimate(judges[:, 0], y[rows], rows)
+    return float(result.point), float(result.low), float(result.high), math.nan
 
 
-def cje(judges: Array, y: Array, rows: Array, *, all_judges: bool = False) -> Found:
+def cje(judges: Array, y: Array, rows: Array, *, all_judges: bool = False) -> Estimated:
     """cje-eval 0.9, calibrated_mean_ci with the first judge as the score, and the others as covariates if asked."""
     package = import_module("cje")
 
@@ -205,12 +205,12 @@ def cje(judges: Array, y: Array, rows: Array, *, all_judges: bool = False) -> Fo
     covariates = judges[:, 1:] if all_judges else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = package.calibrated_mean_ci(judges[:, 0], labels, covariates=covariates)
-    value, ends = low + size * found.estimate, [low + size * end for end in found.ci]
+        result = package.calibrated_mean_ci(judges[:, 0], labels, covariates=covariates)
+    value, ends = low + size * result.estimate, [low + size * end for end in result.ci]
     return float(value), float(ends[0]), float(ends[1]), math.nan
 
 
-RIVALS: Final[dict[str, Callable[[Array, Array, Array], Found | None]]] = {
+RIVALS: Final[dict[str, Callable[[Array, Array, Array], Estimated | None]]] = {
     "PPI++": prediction_powered,
     "regression": regression,
     "judgy": judgy,
@@ -236,15 +236,15 @@ def one_run(name: str, metric: str, seed: int) -> Row:
     values = class_values(metric)
     y = values[judged.truth]
     judges = np.column_stack([values[codes] for codes in judged.judges.values()])
-    found = list(_of_sessions(pool, judged.truth, metric, values, seed))
+    rows = list(_of_sessions(pool, judged.truth, metric, values, seed))
     order = np.random.default_rng([seed, 1]).permutation(len(y))
     for labels in BUDGETS:
         for method, rival in RIVALS.items():
             np.random.seed(seed)  # noqa: NPY002  (judgy draws from the global generator)
-            if (told := rival(judges, y, order[:labels])) is not None:
-                found.append(_row(method, labels, *told))
+            if (estimate := rival(judges, y, order[:labels])) is not None:
+                rows.append(_row(method, labels, *estimate))
     random = {str(labels): float(y.var() * (1 / labels - 1 / len(y))) for labels in BUDGETS}
-    return {"pool": name, "metric": metric, "seed": seed, "truth": float(y.mean()), "random": random, "at": found}
+    return {"pool": name, "metric": metric, "seed": seed, "truth": float(y.mean()), "random": random, "at": rows}
 
 
 def _row(method: str, labels: int, value: float, low: float, high: float, variance: float) -> Row:
@@ -258,11 +258,12 @@ def _of_sessions(pool: Pool, truth: Array, metric: str, values: Array, seed: int
         history = History(len(pool))
         for labels in BUDGETS:
             history = label_until(method, task, history, labels, BATCH, truth.__getitem__)
-            one = method.estimate(task, history)[0]
+            estimate = method.estimate(task, history)[0]
             exact = math.nan
             if isinstance(method, Assured):
                 exact = variance_of_design(method, task, history, values[truth], values)
-            yield _row("assured" if method.name == "assured" else "random", labels, one.value, one.low, one.high, exact)
+            name = "assured" if method.name == "assured" else "random"
+            yield _row(name, labels, estimate.value, estimate.low, estimate.high, exact)
 
 
 def variance_of_design(method: Assured, task: Task, history: History, y: Array, values: Array) -> float:
@@ -294,21 +295,23 @@ def run(repeats: int, pools: list[str]) -> None:
 
 def summary() -> list[Row]:
     """One row for each pool, metric, number of labels and method."""
-    found: dict[tuple[str, str, int, str], list[Row]] = {}
-    for one in Runs(FILE).read():
-        for at in one["at"]:
-            key = (one["pool"], one["metric"], at["labels"], at["method"])
-            known = {"truth": one["truth"], "random": one["random"][str(at["labels"])]}
-            found.setdefault(key, []).append(at | known)
+    by_cell: dict[tuple[str, str, int, str], list[Row]] = {}
+    for run in Runs(FILE).read():
+        for at in run["at"]:
+            key = (run["pool"], run["metric"], at["labels"], at["method"])
+            known = {"truth": run["truth"], "random": run["random"][str(at["labels"])]}
+            by_cell.setdefault(key, []).append(at | known)
     order = list(POOLS)
-    return [_summarised(*key, found[key]) for key in sorted(found, key=lambda key: (order.index(key[0]), *key[1:3]))]
+    keys = sorted(by_cell, key=lambda key: (order.index(key[0]), *key[1:3]))
+    return [_summarised(*key, by_cell[key]) for key in keys]
 
 
 def _summarised(pool: str, metric: str, labels: int, method: str, rows: list[Row]) -> Row:
-    kept = [row for row in rows if math.isfinite(row["low"])]
-    errors = np.array([row["value"] - row["truth"] for row in kept])
-    square = float((errors**2).mean()) if kept else math.nan
-    variance = float(np.mean([row["variance"] for row in kept])) if kept else math.nan
+    defined = [row for row in rows if math.isfinite(row["low"])]
+    errors = np.array([row["value"] - row["truth"] for row in defined])
+    square = float((errors**2).mean()) if defined else math.nan
+    variance = float(np.mean([row["variance"] for row in defined])) if defined else math.nan
+    covered = [row["low"] <= row["truth"] <= row["high"] for row in defined]
     random = rows[0]["random"]
     return {
         "pool": pool,
@@ -316,11 +319,11 @@ def _summarised(pool: str, metric: str, labels: int, method: str, rows: list[Row
         "labels": labels,
         "method": method,
         "runs": len(rows),
-        "refused": len(rows) - len(kept),
+        "refused": len(rows) - len(defined),
         "truth": rows[0]["truth"],
-        "coverage": float(np.mean([row["low"] <= row["truth"] <= row["high"] for row in kept])) if kept else math.nan,
-        "width": float(np.mean([row["high"] - row["low"] for row in kept])) if kept else math.nan,
-        "bias": float(errors.mean()) if kept else math.nan,
+        "coverage": float(np.mean(covered)) if covered else math.nan,
+        "width": float(np.mean([row["high"] - row["low"] for row in defined])) if defined else math.nan,
+        "bias": float(errors.mean()) if defined else math.nan,
         "rmse": math.sqrt(square),
         "value_by_errors": random / square if square > 0 else math.nan,
         "value_by_variance": random / variance if variance > 0 else math.nan,
@@ -332,10 +335,10 @@ Cell = tuple[str, str, int]
 
 def cells_of(rows: list[Row]) -> dict[Cell, dict[str, Row]]:
     """{(pool, metric, labels): {method: its row}}"""
-    found: dict[Cell, dict[str, Row]] = {}
+    cells: dict[Cell, dict[str, Row]] = {}
     for row in rows:
-        found.setdefault((row["pool"], row["metric"], row["labels"]), {})[row["method"]] = row
-    return found
+        cells.setdefault((row["pool"], row["metric"], row["labels"]), {})[row["method"]] = row
+    return cells
 
 
 # ---------------------------------------------------------------- page
@@ -363,8 +366,8 @@ def interval_table(cells: dict[Cell, dict[str, Row]]) -> str:
     methods = ["assured", "random", *RIVALS]
     lines = []
     for (pool, metric, labels), by_method in cells.items():
-        told = [_interval_cell(by_method.get(method)) for method in methods]
-        lines.append((pool, f"{metric} ({by_method['assured']['truth']:.3f})", labels, *told))
+        entries = [_interval_cell(by_method.get(method)) for method in methods]
+        lines.append((pool, f"{metric} ({by_method['assured']['truth']:.3f})", labels, *entries))
     return markdown(("pool", "metric (truth)", "labels", *methods), lines)
 
 
@@ -394,7 +397,7 @@ def words(cells: dict[Cell, dict[str, Row]]) -> str:
     ours = [by_method["assured"] for by_method in cells.values()]
     runs = [row["runs"] for row in ours]
     error = [math.sqrt(0.93 * 0.07 / row["runs"]) for row in ours]
-    low = [row for row, one in zip(ours, error, strict=True) if row["coverage"] < 0.93 - 2 * one]
+    low = [row for row, se in zip(ours, error, strict=True) if row["coverage"] < 0.93 - 2 * se]
     lines = [
         f"- {min(runs)} to {max(runs)} runs a cell, {len(ours)} cells of pool, metric and number of labels.",
         f"- Mean coverage of `assured` {np.mean([row['coverage'] for row in ours]):.3f}, least "
@@ -406,7 +409,7 @@ def words(cells: dict[Cell, dict[str, Row]]) -> str:
             for key, by_method in cells.items()
             if method in by_method and math.isfinite(by_method[method]["width"])
         }
-        widest, wider = max(ratios, key=lambda key: ratios[key]), sum(one > 1 for one in ratios.values())
+        widest, wider = max(ratios, key=lambda key: ratios[key]), sum(ratio > 1 for ratio in ratios.values())
         beside = [by_method[method]["coverage"] for by_method in cells.values() if method in by_method]
         lines.append(
             f"- Width over that of {method}: {_geometric(ratios.values()):.2f} (geometric mean), at most "
@@ -439,15 +442,15 @@ def _figure(cells: dict[Cell, dict[str, Row]]) -> None:
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5))
-    places = [key for key in cells if key[2] == BUDGETS[-1]]
-    names = [f"{pool}: {metric}" for pool, metric, _ in places]
+    keys = [key for key in cells if key[2] == BUDGETS[-1]]
+    names = [f"{pool}: {metric}" for pool, metric, _ in keys]
     for method in ("assured", "PPI++", "regression"):
-        left.plot([cells[key][method]["value_by_variance"] for key in places], names, "o", ms=5, label=method)
+        left.plot([cells[key][method]["value_by_variance"] for key in keys], names, "o", ms=5, label=method)
     left.axvline(1.0, color="0.4", lw=1, ls=":")
     left.set(xscale="log", xlabel=f"random labels that one label is worth, at {BUDGETS[-1]} labels")
     for method in ("assured", "judgy", "truescore", "cje"):
         shown = [(cells[key][method]["width"] / cells[key]["random"]["width"], name)
-                 for key, name in zip(places, names, strict=True) if method in cells[key]]  # fmt: skip
+                 for key, name in zip(keys, names, strict=True) if method in cells[key]]  # fmt: skip
         right.plot(*zip(*shown, strict=True), "o", ms=5, label=method)
     right.axvline(1.0, color="0.4", lw=1, ls=":")
     right.set(xlabel="width of the interval over that of a random sample")
@@ -465,9 +468,9 @@ def main() -> None:
     parser.add_argument("what", choices=["run", "table"])
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--pool", action="append", default=[], choices=list(POOLS))
-    given = parser.parse_args()
-    if given.what == "run":
-        run(given.runs, given.pool)
+    options = parser.parse_args()
+    if options.what == "run":
+        run(options.runs, options.pool)
     else:
         write(summary())
 

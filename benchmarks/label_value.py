@@ -76,15 +76,15 @@ def cells(names: list[str], methods: list[str]) -> list[Cell]:
 
     The networks of altmas and bald are slow: they are run on hard labels with several metrics only.
     """
-    found = []
+    listed = []
     for name in names:
         for method in methods:
             if method == "assured":
                 tracks = [track for track in TRACKS if track == "hard" or load(name).scores is not None]
-                found += [Cell(name, track, aim, method) for track in tracks for aim in AIMS]
+                listed += [Cell(name, track, aim, method) for track in tracks for aim in AIMS]
             elif method == "tradition" or load(name).features is not None:
-                found.append(Cell(name, "hard", "several", method))
-    return found
+                listed.append(Cell(name, "hard", "several", method))
+    return listed
 
 
 def pool_of(named: NamedPool, track: str) -> Pool:
@@ -123,22 +123,22 @@ def one_run(method: Method, pool: Pool, truth: Array, metrics: tuple[Metric, ...
     """{labels: [[value, low, high, effective labels] for each metric]} along one run."""
     task = Task(pool, metrics, seed=repeat)
     history, started = History(len(pool)), time.perf_counter()
-    found: dict[str, Any] = {}
+    by_labels: dict[str, Any] = {}
     for labels in BUDGETS:
         history = label_until(method, task, history, labels, BATCH[cell.method], truth.__getitem__)
         estimates = method.estimate(task, history)
-        found[str(labels)] = [_rounded(e.value, e.low, e.high, e.effective_labels) for e in estimates]
-    return found | {"seconds": round(time.perf_counter() - started, 3)}
+        by_labels[str(labels)] = [_rounded(e.value, e.low, e.high, e.effective_labels) for e in estimates]
+    return by_labels | {"seconds": round(time.perf_counter() - started, 3)}
 
 
 def _rounded(*values: float) -> list[float | None]:
     return [None if not np.isfinite(value) else round(float(value), 7) for value in values]
 
 
-def run_all(wanted: list[Cell], repeats: dict[str, int], n_jobs: int, rounds: int = 4) -> None:
+def run_all(chosen: list[Cell], repeats: dict[str, int], n_jobs: int, rounds: int = 4) -> None:
     """Every missing run in parallel processes, in rounds, so that all cells grow together."""
     together: dict[tuple[str, str, str], list[Cell]] = {}
-    for cell in wanted:
+    for cell in chosen:
         together.setdefault((cell.pool, cell.track, cell.method), []).append(cell)
     tasks = []
     for part in range(rounds):
@@ -169,9 +169,9 @@ def limits(names: list[str]) -> dict[str, tuple[float, str]]:
     return {key: (value[0], value[1]) for key, value in known.items()}
 
 
-def summary(wanted: list[Cell], bounds: dict[str, tuple[float, str]]) -> Iterator[dict[str, Any]]:
+def summary(chosen: list[Cell], bounds: dict[str, tuple[float, str]]) -> Iterator[dict[str, Any]]:
     """One row for each cell, number of labels and metric group."""
-    for cell in wanted:
+    for cell in chosen:
         runs = cell.runs.read()
         if not runs:
             continue
@@ -179,10 +179,10 @@ def summary(wanted: list[Cell], bounds: dict[str, tuple[float, str]]) -> Iterato
         pool = pool_of(named, "hard")
         metrics = metrics_of(cell.pool, pool, cell.aim)
         random = Cell(cell.pool, "hard", "several", "tradition")
-        places = {metric.name: place for place, metric in enumerate(metrics_of(cell.pool, pool, "several"))}
+        column_of = {metric.name: column for column, metric in enumerate(metrics_of(cell.pool, pool, "several"))}
         exact = truth_values(pool, named.truth, metrics)
         truth = np.array([exact[metric.name] for metric in metrics])
-        columns = [places[metric.name] for metric in metrics]
+        columns = [column_of[metric.name] for metric in metrics]
         for labels in BUDGETS:
             mine = values_of(runs, labels)
             theirs = values_of(random.runs.read(), labels)[:, columns]
@@ -201,18 +201,19 @@ def values_of(runs: list[dict[str, Any]], labels: int) -> Array:
 
 
 def groups(cell: Cell, metrics: tuple[Metric, ...], named: NamedPool) -> dict[str, list[int]]:
-    """{name: places of the metrics that are read together}."""
+    """{name: indices of the metrics that are read together}."""
     members = np.bincount(named.truth, minlength=len(named.classes))
-    found = {metric.name: [place] for place, metric in enumerate(metrics) if metric.kind not in ("precision", "recall")}
+    of_class = ("precision", "recall")
+    by_group = {metric.name: [index] for index, metric in enumerate(metrics) if metric.kind not in of_class}
     single = [
-        place
-        for place, metric in enumerate(metrics)
-        if metric.kind in ("precision", "recall") and members[metric.classes[0]] >= MEMBERS
+        index
+        for index, metric in enumerate(metrics)
+        if metric.kind in of_class and members[metric.classes[0]] >= MEMBERS
     ]
     if single:
-        found["per_class"] = single
-        found["accuracy + per_class"] = [found["accuracy"][0], *single]
-    return found
+        by_group["per_class"] = single
+        by_group["accuracy + per_class"] = [by_group["accuracy"][0], *single]
+    return by_group
 
 
 def row_of(
@@ -220,12 +221,12 @@ def row_of(
 ) -> dict[str, Any]:
     """Bias, error, coverage, width and label value of one group of metrics."""
     goal = truth[members]
-    error, other = mine[:, members, 0] - goal, theirs[:, members, 0] - goal
+    error, random_error = mine[:, members, 0] - goal, theirs[:, members, 0] - goal
     inside = (mine[:, members, 1] <= goal + 1e-9) & (goal - 1e-9 <= mine[:, members, 2])
     covered = np.where(np.isnan(mine[:, members, 1]), np.nan, inside)
     by_metric = _mean(covered, 0)
     worst = int(np.nanargmin(by_metric)) if np.isfinite(by_metric).any() else 0
-    worth = (1.0, 1.0, 1.0) if cell.method == "tradition" else value_of(error, other)
+    worth = (1.0, 1.0, 1.0) if cell.method == "tradition" else value_of(error, random_error)
     spread = np.nanstd(error) / np.sqrt(max(np.isfinite(error).sum(), 1))
     return {
         "pool": cell.pool,
@@ -251,17 +252,19 @@ def row_of(
     }
 
 
-def value_of(error: Array, other: Array, resamples: int = 200) -> tuple[float, float, float]:
+def value_of(error: Array, random_error: Array, resamples: int = 200) -> tuple[float, float, float]:
     """(label value, low, high): mean squared error of random sampling over that of the method, 90 % by bootstrap.
 
-    error (repeats, metrics), other likewise. Metrics that random sampling leaves undefined in more than half of its
-    runs are left out: nothing can be said of how many random labels they would take.
+    error, random_error  (repeats, metrics)
+
+    Metrics that random sampling leaves undefined in more than half of its runs are left out: nothing can be said of how
+    many random labels they would take.
     """
-    kept = (np.isfinite(other).mean(0) > 0.5) & (np.isfinite(error).mean(0) > 0.5)
-    if not kept.any() or len(other) < 2:
+    usable = (np.isfinite(random_error).mean(0) > 0.5) & (np.isfinite(error).mean(0) > 0.5)
+    if not usable.any() or len(random_error) < 2:
         return float("nan"), float("nan"), float("nan")
     rng = np.random.default_rng(0)
-    mine, theirs = error[:, kept] ** 2, other[:, kept] ** 2
+    mine, theirs = error[:, usable] ** 2, random_error[:, usable] ** 2
 
     def ratio(i: Array, j: Array) -> float:
         return float(np.nanmean(_mean(theirs[j], 0)) / np.nanmean(_mean(mine[i], 0)))
@@ -289,16 +292,16 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true", help="the pools on which nothing was tuned, in place of all")
     parser.add_argument("--summary", action="store_true", help="only rewrite the tables")
     parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
-    everywhere = HELD_OUT if given.held_out else NAMES
-    names = [name for name in (HELD_OUT if given.held_out else given.pools.split(",")) if available(name)]
-    wanted = cells(names, given.methods.split(","))
-    if not given.summary:
-        usual = QUICK if given.quick else REPEATS
-        run_all(wanted, dict.fromkeys(usual, given.repeats) if given.repeats else usual, given.jobs)
+    options = parser.parse_args()
+    everywhere = HELD_OUT if options.held_out else NAMES
+    names = [name for name in (HELD_OUT if options.held_out else options.pools.split(",")) if available(name)]
+    chosen = cells(names, options.methods.split(","))
+    if not options.summary:
+        usual = QUICK if options.quick else REPEATS
+        run_all(chosen, dict.fromkeys(usual, options.repeats) if options.repeats else usual, options.jobs)
     names = [name for name in everywhere if available(name)]  # pools that were not run now keep their rows
     rows = list(summary(cells(names, list(REPEATS)), limits(names)))
-    kind = "_quick" if given.quick else "_held_out" if given.held_out else ""
+    kind = "_quick" if options.quick else "_held_out" if options.held_out else ""
     keep(RESULTS / f"label_value{kind}.csv", rows)
 
 

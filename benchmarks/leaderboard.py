@@ -80,14 +80,14 @@ def asks(named: NamedPool) -> dict[str, list[str]]:
     without a macro average). Beyond MANY classes none is asked for alone; beyond TOO_MANY there is no macro average.
     """
     rare, count = RARE.get(named.name), len(named.classes)
-    found = {"accuracy": ["accuracy"]}
+    by_ask = {"accuracy": ["accuracy"]}
     if rare is None and count < TOO_MANY:
-        found["average"] = ["macro_f1"]
+        by_ask["average"] = ["macro_f1"]
     if count < MANY:
         often = named.classes[int(np.bincount(named.predictions, minlength=count).argmax())]
-        one = rare.partition("[")[2].rstrip("]") if rare else often
-        found["class"] = [*([rare] if rare else []), f"precision[{one}]", f"recall[{one}]"]
-    return found
+        chosen = rare.partition("[")[2].rstrip("]") if rare else often
+        by_ask["class"] = [*([rare] if rare else []), f"precision[{chosen}]", f"recall[{chosen}]"]
+    return by_ask
 
 
 @cache
@@ -105,14 +105,14 @@ def pool_in(name: str, track: str) -> Pool:
 def can(cell: Cell) -> tuple[list[str], str]:
     """(metrics, reason): what the method can estimate of its ask and, by its declared needs, why not the rest."""
     method, pool, named = method_named(cell.method), pool_in(cell.pool, cell.track), known(cell.pool)
-    wanted = [name for ask, names in asks(named).items() if cell.ask in (ask, EVERY) for name in names]
+    metrics = [name for ask, names in asks(named).items() if cell.ask in (ask, EVERY) for name in names]
     missing = lacking(method, pool)
     if missing:
         return [], f"needs {missing}"
-    reasons = {name: unsupported(method, metric_set([name], pool)) for name in wanted}
+    reasons = {name: unsupported(method, metric_set([name], pool)) for name in metrics}
     if cell.method == "spe" and len(pool.classes) > FITTED_CLASSES:
-        reasons |= {name: "would fit a mixture for each class" for name in wanted if name.startswith("macro")}
-    return [name for name in wanted if not reasons[name]], "; ".join(filter(None, reasons.values()))
+        reasons |= {name: "would fit a mixture for each class" for name in metrics if name.startswith("macro")}
+    return [name for name in metrics if not reasons[name]], "; ".join(filter(None, reasons.values()))
 
 
 def cells(names: list[str], methods: list[str]) -> Iterator[Cell]:
@@ -123,8 +123,7 @@ def cells(names: list[str], methods: list[str]) -> Iterator[Cell]:
             for method in methods:
                 if method in SCORELESS and track != TRACKS[0]:
                     continue
-                wanted = [EVERY] if method in BLIND else asks(named)
-                for ask in wanted:
+                for ask in [EVERY] if method in BLIND else asks(named):
                     yield Cell(name, track, ask, method)
 
 
@@ -173,10 +172,10 @@ def load_truth(name: str) -> list[str]:
     return [named.classes[code] for code in named.truth]
 
 
-def run_all(wanted: list[Cell], n_jobs: int, quick: bool, rounds: int = 10) -> None:
+def run_all(chosen: list[Cell], n_jobs: int, quick: bool, rounds: int = 10) -> None:
     """Every missing run, in rounds, so that all cells grow together; one process works on one pool and track."""
     RUNS.mkdir(parents=True, exist_ok=True)
-    able = [cell for cell in wanted if (cell.method, cell.ask) not in LENT and can(cell)[0] and repeats_of(cell, quick)]
+    able = [cell for cell in chosen if (cell.method, cell.ask) not in LENT and can(cell)[0] and repeats_of(cell, quick)]
     groups: dict[tuple[str, str], list[tuple[Cell, int]]] = {}
     tasks = []
     for part in range(1, rounds + 1):
@@ -187,7 +186,7 @@ def run_all(wanted: list[Cell], n_jobs: int, quick: bool, rounds: int = 10) -> N
         tasks += list(groups.values())
         groups = {}
     with progress_bar("leaderboard", len(tasks)) as bar:
-        for _ in in_processes(run_group, ((one,) for one in tasks), n_jobs, ordered=False):
+        for _ in in_processes(run_group, ((group,) for group in tasks), n_jobs, ordered=False):
             bar.advance(1)
 
 
@@ -205,10 +204,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few runs and no networks, minutes")
     parser.add_argument("--summary", action="store_true", help="only rewrite what is read from the runs")
     parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
-    names = [name for name in given.pools.split(",") if available(name)]
-    if not given.summary:
-        run_all(list(cells(names, given.methods.split(","))), given.jobs, given.quick)
+    options = parser.parse_args()
+    names = [name for name in options.pools.split(",") if available(name)]
+    if not options.summary:
+        run_all(list(cells(names, options.methods.split(","))), options.jobs, options.quick)
     leaderboard_page.rewrite([name for name in NAMES if available(name)])
     method_figures.rewrite()
 

@@ -64,25 +64,25 @@ def cell_of(pool: str, track: str, metric: str, method: str) -> Cell:
 @cache
 def runs_of(cell: Cell) -> dict[str, list[Row]]:
     """{metric: rows} of a cell's finished runs."""
-    found: dict[str, list[Row]] = {}
+    by_metric: dict[str, list[Row]] = {}
     for row in lent_rows(cell) if (cell.method, cell.ask) in LENT else rows_of(cell):
-        found.setdefault(row["metric"], []).append(row)
-    return found
+        by_metric.setdefault(row["metric"], []).append(row)
+    return by_metric
 
 
 def lent_rows(cell: Cell) -> list[Row]:
     """The rows of the label-value benchmark's runs for an ask, whose metrics are among those of the aim there."""
     aim = LENT[cell.method, cell.ask]
-    pool, wanted = pool_in(cell.pool, cell.track), asks(known(cell.pool))[cell.ask]
+    pool, names = pool_in(cell.pool, cell.track), asks(known(cell.pool))[cell.ask]
     metrics = lending.metrics_of(cell.pool, pool, aim)
     truth = truth_values(pool, known(cell.pool).truth, metrics)
-    places = [place for place, metric in enumerate(metrics) if metric.name in wanted]
+    columns = [column for column, metric in enumerate(metrics) if metric.name in names]
     rows = []
     for run in lending.Cell(cell.pool, cell.track, aim, cell.method).runs.read():
         for labels in BUDGETS:
-            for place in places:
-                name = metrics[place].name
-                value, low, high, worth = (math.nan if x is None else x for x in run[str(labels)][place])
+            for column in columns:
+                name = metrics[column].name
+                value, low, high, worth = (math.nan if x is None else x for x in run[str(labels)][column])
                 key = {"method": cell.method, "metric": name, "labels": labels, "repeat": run["repeat"]}
                 row = {"value": value, "low": low, "high": high, "effective_labels": worth}
                 rows.append(key | row | {"truth": truth[name], "seconds": run["seconds"]})
@@ -121,19 +121,19 @@ def summary(names: list[str]) -> list[Row]:
             if metric not in able or not mine:
                 rows.append(key | {"status": "not run" if metric in able else f"cannot: {reason}"})
                 continue
-            found = Simulation([*random, *mine] if method != "tradition" else mine).summary()
-            rows += [key | {"status": "run"} | _numbers(one, found) for one in found if one["method"] == method]
+            summed = Simulation([*random, *mine] if method != "tradition" else mine).summary()
+            rows += [key | {"status": "run"} | _numbers(row, summed) for row in summed if row["method"] == method]
     return rows
 
 
-def _numbers(one: Row, found: list[Row]) -> Row:
+def _numbers(mine: Row, summed: list[Row]) -> Row:
     """The columns of a summary row, rounded. No label value where random sampling is undefined in most of its runs."""
     columns = ("labels", "repeats", "undefined", "truth", "bias", "rmse", "coverage", "width")
     worth = ("label_value", "label_value_low", "label_value_high")
-    random = [row for row in found if row["method"] == "tradition" and row["labels"] == one["labels"]]
+    random = [row for row in summed if row["method"] == "tradition" and row["labels"] == mine["labels"]]
     judged = random and random[0]["undefined"] <= random[0]["repeats"] / 2
-    numbers = {name: one[name] for name in columns} | {name: one[name] if judged else math.nan for name in worth}
-    numbers["seconds"] = one["seconds"]
+    numbers = {name: mine[name] for name in columns} | {name: mine[name] if judged else math.nan for name in worth}
+    numbers["seconds"] = mine["seconds"]
     return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in numbers.items()}
 
 
@@ -183,17 +183,17 @@ def compared(squared: dict[str, Array], own: str = OWN, least: int = LEAST_RUNS)
 
 def squared_errors(pool: str, track: str, metric: str, labels: int) -> dict[str, Array]:
     """{method: squared errors in the order of the repeats, nan where undefined}."""
-    found = {}
+    by_method = {}
     for method in METHODS:
         rows = [r for r in runs_of(cell_of(pool, track, metric, method)).get(metric, []) if r["labels"] == labels]
         if rows:
             ordered = sorted(rows, key=lambda row: int(row["repeat"]))
-            found[method] = np.array([row["value"] - row["truth"] for row in ordered], np.float64) ** 2
-    return found
+            by_method[method] = np.array([row["value"] - row["truth"] for row in ordered], np.float64) ** 2
+    return by_method
 
 
 def with_interval(squared: dict[str, Array]) -> dict[str, Array]:
-    """Those of methods that give an interval."""
+    """The squared errors of the methods that give an interval."""
     return {name: values for name, values in squared.items() if method_named(name).traits.interval != "none"}
 
 
@@ -205,10 +205,10 @@ def best_table(names: list[str], _rows: list[Row]) -> str:
     labels = BUDGETS[-1]
     lines = []
     ratios: list[float] = []
-    for place in places(names):
-        squared = squared_errors(*place, labels)
+    for key in places(names):
+        squared = squared_errors(*key, labels)
         every, sure = compared(squared), compared(with_interval(squared))
-        lines.append([*place, _shown(every), _shown(sure)])
+        lines.append([*key, _shown(every), _shown(sure)])
         if sure is not None and math.isfinite(sure.ratio):
             ratios.append(sure.ratio)
     table = markdown(["pool", "track", "metric", "best of all: ratio", "best with an interval: ratio"], lines)
@@ -222,11 +222,11 @@ def best_table(names: list[str], _rows: list[Row]) -> str:
     return table
 
 
-def _shown(found: Comparison | None) -> str:
-    if found is None:
+def _shown(comparison: Comparison | None) -> str:
+    if comparison is None:
         return "–"
-    mark = " **behind**" if found.high < BEHIND else " behind?" if found.ratio < BEHIND else ""
-    return f"{found}{mark}"
+    mark = " **behind**" if comparison.high < BEHIND else " behind?" if comparison.ratio < BEHIND else ""
+    return f"{comparison}{mark}"
 
 
 def methods_table(names: list[str], rows: list[Row]) -> str:
@@ -268,7 +268,7 @@ def coverage_table(names: list[str], rows: list[Row]) -> str:
     lines = []
     judged = [row for row in rows if row["status"] == "run" and row["repeats"] >= LEAST_RUNS]
     low = [row for row in judged if row["coverage"] < 0.9 - 1.64 * _error(row["repeats"])]
-    for row in sorted(low, key=lambda one: (list(METHODS).index(one["method"]), one["coverage"])):
+    for row in sorted(low, key=lambda cell: (list(METHODS).index(cell["method"]), cell["coverage"])):
         where = row["pool"], row["track"], row["metric"], row["labels"]
         figures = f"{row['coverage']:.2f}", f"{row['bias'] / row['rmse']:+.2f}", row["repeats"]
         lines.append([f"`{row['method']}`", *where, *figures])
@@ -282,12 +282,12 @@ def _error(repeats: int) -> float:
 
 def cannot_table(names: list[str], rows: list[Row]) -> str:
     """Who cannot work where, by its declared needs."""
-    found: dict[tuple[str, str], set[str]] = {}
+    by_reason: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         if row["status"].startswith("cannot"):
-            found.setdefault((row["method"], row["status"]), set()).add(f"{row['pool']} ({row['track']})")
+            by_reason.setdefault((row["method"], row["status"]), set()).add(f"{row['pool']} ({row['track']})")
     lines = []
-    for (method, why), where in found.items():
+    for (method, why), where in by_reason.items():
         shown = ", ".join(sorted(where)) if len(where) <= 4 else f"{len(where)} pools and tracks"
         lines.append([f"`{method}`", why.removeprefix("cannot: "), shown])
     return markdown(["method", "why", "where"], lines)
@@ -339,8 +339,8 @@ def draw(names: list[str], rows: list[Row]) -> None:
     widths = [len(columns[0]), len(columns[1])]
     figure, axes = pyplot.subplots(2, 2, figsize=(17, 15), width_ratios=widths, layout="constrained")
     for axis, (track, second), pools in zip(axes.flat, panels, columns, strict=True):
-        wanted = {pool: second_metric(pool) if second else "accuracy" for pool in pools}
-        chosen = [r for r in rows if r["track"] == track and wanted.get(r["pool"]) == r["metric"]]
+        metric_of = {pool: second_metric(pool) if second else "accuracy" for pool in pools}
+        chosen = [r for r in rows if r["track"] == track and metric_of.get(r["pool"]) == r["metric"]]
         cells = {(r["method"], r["pool"]): r for r in chosen if r.get("labels", BUDGETS[-1]) == BUDGETS[-1]}
         image = _panel(axis, cells, pools)
         what = "F1 of the rare class or macro F1" if second else "accuracy"
@@ -354,8 +354,8 @@ def draw(names: list[str], rows: list[Row]) -> None:
 
 def second_metric(pool: str) -> str:
     """The metric of the figure's lower half: macro F1, or the F1 of the rare class."""
-    found = asks(known(pool))
-    return found["average"][0] if "average" in found else found["class"][0] if "class" in found else ""
+    by_ask = asks(known(pool))
+    return by_ask["average"][0] if "average" in by_ask else by_ask["class"][0] if "class" in by_ask else ""
 
 
 def _panel(axis: Any, cells: dict[tuple[str, str], Row], pools: list[str]) -> Any:

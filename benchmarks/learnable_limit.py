@@ -32,9 +32,9 @@ ONE_HOT = 100
 def learnable_limit(pool: Pool, truth: Array) -> tuple[float, str]:
     """(limit, the model that reaches it) for a pool whose truth is known."""
     right = (pool.predictions == truth).astype(int)
-    found = {name: belief for name, belief in _beliefs(pool, truth, right)}
-    best = min(found, key=lambda name: log_loss(found[name], right))
-    return limit_of(found[best], right), best
+    beliefs = {name: belief for name, belief in _beliefs(pool, truth, right)}
+    best = min(beliefs, key=lambda name: log_loss(beliefs[name], right))
+    return limit_of(beliefs[best], right), best
 
 
 def limit_of(belief: Array, right: Array) -> float:
@@ -64,9 +64,9 @@ def _beliefs(pool: Pool, truth: Array, right: Array) -> Any:
 def _columns(pool: Pool, truth: Array) -> dict[str, Array]:
     seen, n_classes = describe(pool), len(pool.classes)
     classes = np.eye(n_classes)[pool.predictions] if n_classes <= ONE_HOT else np.zeros((len(pool), 0))
-    found = {}
+    columns = {}
     if seen.ease.shape[1]:
-        found["ease, class"] = np.hstack([seen.ease, classes])
+        columns["ease, class"] = np.hstack([seen.ease, classes])
     if pool.features is not None and seen.components is not None:
         space = coordinates(pool.features)
         count = 2 * int(min(1500, (2.5e10 / len(pool)) ** 0.5, len(pool)) // 2)
@@ -78,9 +78,9 @@ def _columns(pool: Pool, truth: Array) -> dict[str, Array]:
                 for inputs in (kernel, Neighbourhood(space).smoothed(kernel.copy(), 0.5).inputs)
             ]
         )
-        found["ease, class, components"] = np.hstack([seen.ease, classes, seen.components])
-        found["ease, class, labels"] = np.hstack([seen.ease, classes, learned])
-    return found
+        columns["ease, class, components"] = np.hstack([seen.ease, classes, seen.components])
+        columns["ease, class, labels"] = np.hstack([seen.ease, classes, learned])
+    return columns
 
 
 def _cross_fitted(model: Any, columns: Array, right: Array) -> Array:

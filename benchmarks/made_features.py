@@ -11,7 +11,6 @@ without replacement) over the mean squared error of `assured`.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import io
@@ -33,7 +32,7 @@ from altmas.pool.made_features import text_features
 from altmas.simulate import label_until
 from altmas.task import Task
 from benchmarks.data import NamedPool, data_folder, load
-from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv
+from benchmarks.store import RESULTS, RUNS, Row, Runs, run_or_table, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 NOTHING: Final = "texts that say nothing"
@@ -79,10 +78,10 @@ def pool_with(named: NamedPool, features: str) -> Pool:
 
 def embedding_of(name: str) -> NDArray[np.float32]:
     """The embeddings of a pool's texts, made once."""
-    kept = RUNS / f"made_features-{name}.npy"
-    if not kept.exists():
-        np.save(kept, embedded(texts_of(name), name))
-    return np.asarray(np.load(kept))
+    file = RUNS / f"made_features-{name}.npy"
+    if not file.exists():
+        np.save(file, embedded(texts_of(name), name))
+    return np.asarray(np.load(file))
 
 
 def can_be_made(name: str, features: str) -> bool:
@@ -99,9 +98,10 @@ def one_run(named: NamedPool, pool: Pool, seed: int) -> list[Row]:
     started = time.process_time()
     for labels in BUDGETS[named.name]:
         history = label_until(method, task, history, labels, BATCH, named.truth.__getitem__)
-        (found,) = method.estimate(task, history)
+        (estimate,) = method.estimate(task, history)
         seconds = time.process_time() - started
-        rows.append({"labels": labels, "value": found.value, "low": found.low, "high": found.high, "seconds": seconds})
+        interval = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+        rows.append({"labels": labels, **interval, "seconds": seconds})
     return rows
 
 
@@ -125,16 +125,16 @@ def table() -> list[Row]:
     rows: list[Row] = []
     for name in POOLS:
         for features in FEATURES:
-            cell = [one for one in runs if (one["pool"], one["features"]) == (name, features)]
-            for place, labels in enumerate(BUDGETS[name]):
-                rows += [_row(name, features, labels, cell, place)] if cell else []
+            cell = [run for run in runs if (run["pool"], run["features"]) == (name, features)]
+            for index, labels in enumerate(BUDGETS[name]):
+                rows += [_row(name, features, labels, cell, index)] if cell else []
     return rows
 
 
-def _row(name: str, features: str, labels: int, cell: list[Row], place: int) -> Row:
+def _row(name: str, features: str, labels: int, cell: list[Row], index: int) -> Row:
     truth, points = cell[0]["truth"], cell[0]["points"]
-    at = [one["at"][place] for one in cell]
-    squares = np.array([(one["value"] - truth) ** 2 for one in at])
+    at = [run["at"][index] for run in cell]
+    squares = np.array([(row["value"] - truth) ** 2 for row in at])
     random = truth * (1 - truth) / labels * (points - labels) / (points - 1)
     return {
         "pool": name,
@@ -143,9 +143,9 @@ def _row(name: str, features: str, labels: int, cell: list[Row], place: int) -> 
         "runs": len(cell),
         "rmse": round(math.sqrt(squares.mean()), 5),
         "label_value": round(random / squares.mean(), 2),
-        "half_width": round(float(np.mean([(one["high"] - one["low"]) / 2 for one in at])), 4),
-        "coverage": round(float(np.mean([one["low"] <= truth <= one["high"] for one in at])), 3),
-        "seconds": round(float(np.mean([one["seconds"] for one in at])), 1),
+        "half_width": round(float(np.mean([(row["high"] - row["low"]) / 2 for row in at])), 4),
+        "coverage": round(float(np.mean([row["low"] <= truth <= row["high"] for row in at])), 3),
+        "seconds": round(float(np.mean([row["seconds"] for row in at])), 1),
     }
 
 
@@ -158,16 +158,5 @@ def write(rows: list[Row]) -> None:
     rewrite_page(DOCS / "features.md", {"made-features": markdown(heads, shown)})
 
 
-def main() -> None:
-    """Run, or make the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "table"))
-    parser.add_argument("--runs", type=int, default=20)
-    given = parser.parse_args()
-    if given.what == "run":
-        run(given.runs)
-    write(table())
-
-
 if __name__ == "__main__":
-    main()
+    run_or_table(__doc__, run, lambda: write(table()), runs=20)

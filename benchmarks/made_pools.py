@@ -16,12 +16,12 @@ def _two_classes(rng: np.random.Generator, right: Array, scores: Array | None = 
     """A model with two classes that is right at these points."""
     n = len(right)
     predicted = rng.integers(0, 2, n)
-    given = None
+    class_scores = None
     if scores is not None:
-        given = np.empty((n, 2))
-        given[np.arange(n), predicted], given[np.arange(n), 1 - predicted] = scores, 1 - scores
+        class_scores = np.empty((n, 2))
+        class_scores[np.arange(n), predicted], class_scores[np.arange(n), 1 - predicted] = scores, 1 - scores
     x = None if features is None else np.asarray(features, np.float32)
-    return Pool(x, predicted, scores=given, classes=[0, 1]), np.where(right, predicted, 1 - predicted)
+    return Pool(x, predicted, scores=class_scores, classes=[0, 1]), np.where(right, predicted, 1 - predicted)
 
 
 def plain(accuracy: float, n: int = 10_000) -> Made:
@@ -55,7 +55,7 @@ def opposite(n: int = 4_000) -> Made:
 
 
 def hidden_positives(n: int = 2_000) -> Made:
-    """Sixty positives, 23 of them where nobody looks."""
+    """Sixty positives, 23 of them with features like those of negatives."""
     rng = np.random.default_rng(4)
     truth = (np.arange(n) < 60).astype(np.int64)
     x = rng.normal(size=(n, 4))

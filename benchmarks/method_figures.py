@@ -32,7 +32,7 @@ def figures(rows: Iterable[dict[str, str]]) -> Figures:
     Methods without a run are not in it.
     """
     last = [row for row in rows if row["status"] == "run" and int(row["labels"]) == LABELS]
-    found: Figures = {}
+    by_method: Figures = {}
     for method in METHODS:
         mine = [row for row in last if row["method"] == method]
         covered = [float(row["coverage"]) for row in mine if math.isfinite(float(row["coverage"]))]
@@ -40,8 +40,8 @@ def figures(rows: Iterable[dict[str, str]]) -> Figures:
         if not values:
             continue
         worth = math.exp(float(np.mean(np.log(values))))
-        found[method] = (round(float(np.mean(covered)), 3) if covered else None, float(f"{worth:.3g}"))
-    return found
+        by_method[method] = (round(float(np.mean(covered)), 3) if covered else None, float(f"{worth:.3g}"))
+    return by_method
 
 
 def read() -> Figures:
@@ -49,9 +49,9 @@ def read() -> Figures:
     return figures(read_csv(TABLE))
 
 
-def module(found: Figures) -> str:
+def module(by_method: Figures) -> str:
     """The source of altmas.methods.leaderboard."""
-    lines = [f"    {name!r}: {values!r},".replace("'", '"') for name, values in found.items()]
+    lines = [f"    {name!r}: {values!r},".replace("'", '"') for name, values in by_method.items()]
     head = '''"""What the leaderboard says of each method: written by `python -m benchmarks.method_figures`."""'''
     return "\n".join(
         [
@@ -68,31 +68,31 @@ def module(found: Figures) -> str:
     )
 
 
-def table(group: str, found: Figures) -> str:
+def table(group: str, by_method: Figures) -> str:
     """A group's table in docs/choosing.md."""
     head = "method", "needs", "interval", "biased", "mean coverage", "label value", "what it does"
     lines = []
     for name, what in GROUPS[group].items():
         traits = method_named(name).traits
-        wanted = ", ".join([*traits.requires, *([f"`altmas[{traits.extra}]`"] if traits.extra else [])]) or "–"
-        given = {"none": "no", "credible": "a belief"}.get(traits.interval, "yes")
+        needs = ", ".join([*traits.requires, *([f"`altmas[{traits.extra}]`"] if traits.extra else [])]) or "–"
+        interval = {"none": "no", "credible": "a belief"}.get(traits.interval, "yes")
         biased = "yes" if traits.biased else "no"
-        coverage, value = found.get(name, (None, math.nan))
+        coverage, value = by_method.get(name, (None, math.nan))
         cover = "–" if coverage is None else f"{coverage:.3f}" if coverage >= 0.9 else f"**{coverage:.3f}**"
-        lines.append([f"`{name}`", wanted, given, biased, cover, f"{value:.2g}", what])
+        lines.append([f"`{name}`", needs, interval, biased, cover, f"{value:.2g}", what])
     return markdown(head, lines)
 
 
-def page(text: str, found: Figures) -> str:
+def page(text: str, by_method: Figures) -> str:
     """docs/choosing.md with its tables anew."""
-    return with_tables(text, {group: table(group, found) for group in GROUPS})
+    return with_tables(text, {group: table(group, by_method) for group in GROUPS})
 
 
 def rewrite() -> None:
     """Both files from the table."""
-    found = read()
-    MODULE.write_text(module(found), encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
+    by_method = read()
+    MODULE.write_text(module(by_method), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), by_method), encoding="utf-8")
 
 
 if __name__ == "__main__":

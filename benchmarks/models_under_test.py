@@ -236,17 +236,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--force", action="store_true", help="train again even where a file is present")
     parser.add_argument("--only", choices=[r.name for r in RECIPES], help="make one model instead of three")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the files go")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as bar:
         for recipe in RECIPES:
-            if given.only not in (None, recipe.name):
+            if options.only not in (None, recipe.name):
                 continue
-            if (given.folder / f"{recipe.name}.npz").exists() and not given.force:
+            if (options.folder / f"{recipe.name}.npz").exists() and not options.force:
                 bar.console.print(f"{recipe.name}: already there (--force trains it again)")
                 continue
             task = bar.add_task(recipe.name, total=recipe.steps)
-            story = make(recipe, given.folder, partial(bar.advance, task))
+            story = make(recipe, options.folder, partial(bar.advance, task))
             bar.console.print(f"{recipe.name}: accuracy {story['accuracy_on_mnist_test']:.4f} on MNIST's test images")
 
 

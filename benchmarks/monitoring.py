@@ -52,8 +52,8 @@ NAMES: Final = np.array(["no", "yes"])
 @functools.cache
 def data_of(name: str) -> dict[str, np.ndarray]:
     """The arrays of a pool, with `right` (N,), whether the model is."""
-    place = (data_folder() or Path("ALTMAS_DATA")) / name / "pool.npz"
-    data = read_npz(place, "set ALTMAS_DATA to the folder that holds it", "a", "y", "scores", PERIODS[name])
+    file = (data_folder() or Path("ALTMAS_DATA")) / name / "pool.npz"
+    data = read_npz(file, "set ALTMAS_DATA to the folder that holds it", "a", "y", "scores", PERIODS[name])
     return data | {"right": (data["a"] == data["y"]).astype(np.float64), "period": data[PERIODS[name]]}
 
 
@@ -62,7 +62,7 @@ def periods_of(name: str, order: str = "time", seed: int = 0) -> list[Array]:
     period = data_of(name)["period"]
     if order == "quiet":
         period = np.random.default_rng([seed, 30]).permutation(period)
-    return [np.flatnonzero(period == one) for one in np.unique(period)]
+    return [np.flatnonzero(period == number) for number in np.unique(period)]
 
 
 def pool_of(name: str, rows: Array) -> altmas.Pool:
@@ -95,22 +95,22 @@ def waves_run(name: str, order: str, seed: int) -> Row:
         session.extend(pool_of(name, rows), wave=str(number), first_wave=first, budget=total, wave_budget=LABELS)
         label(session, name, LABELS)
     true = [float(right[rows].mean()) for rows in waves]
-    found = []
-    for number, one in enumerate(session.monitor()):
-        level = {"true": true[number], "value": one.value, "low": one.low, "high": one.high}
-        change = {"change": one.change, "change_low": one.change_low, "change_high": one.change_high}
+    levels = []
+    for number, level in enumerate(session.monitor()):
+        interval = {"true": true[number], "value": level.value, "low": level.low, "high": level.high}
+        change = {"change": level.change, "change_low": level.change_low, "change_high": level.change_high}
         before = true[number - 1] if number else math.nan
-        found.append(level | change | {"change_true": true[number] - before, "alarm": one.answer == "drop"})
-    return {"pool": name, "order": order, "seed": seed, "seconds": time.process_time() - started, "waves": found}
+        levels.append(interval | change | {"change_true": true[number] - before, "alarm": level.answer == "drop"})
+    return {"pool": name, "order": order, "seed": seed, "seconds": time.process_time() - started, "waves": levels}
 
 
 def wave_rows() -> list[Row]:
     """One row for each pool, order and wave."""
-    found: dict[tuple[str, str, int], list[Row]] = {}
+    by_wave: dict[tuple[str, str, int], list[Row]] = {}
     for run in Runs(WAVES).read():
-        for number, one in enumerate(run["waves"]):
-            found.setdefault((run["pool"], run["order"], number), []).append(one | {"seed": run["seed"]})
-    return [_wave_row(*key, rows) for key, rows in sorted(found.items())]
+        for number, wave in enumerate(run["waves"]):
+            by_wave.setdefault((run["pool"], run["order"], number), []).append(wave | {"seed": run["seed"]})
+    return [_wave_row(*key, rows) for key, rows in sorted(by_wave.items())]
 
 
 def _wave_row(pool: str, order: str, wave: int, rows: list[Row]) -> Row:
@@ -118,13 +118,13 @@ def _wave_row(pool: str, order: str, wave: int, rows: list[Row]) -> Row:
         return float(np.mean([row[low] <= row[true] <= row[high] for row in rows]))
 
     mean = {name: float(np.mean([row[name] for row in rows])) for name in ("true", "value")}
-    told = {"level_covered": covered("low", "true", "high")}
-    told["level_width"] = float(np.mean([row["high"] - row["low"] for row in rows]))
+    row = {"level_covered": covered("low", "true", "high")}
+    row["level_width"] = float(np.mean([row["high"] - row["low"] for row in rows]))
     if wave:
-        told["change_covered"] = covered("change_low", "change_true", "change_high")
-        told["change_width"] = float(np.mean([row["change_high"] - row["change_low"] for row in rows]))
+        row["change_covered"] = covered("change_low", "change_true", "change_high")
+        row["change_width"] = float(np.mean([row["change_high"] - row["change_low"] for row in rows]))
     alarms = sum(row["alarm"] for row in rows)
-    return {"pool": pool, "order": order, "wave": wave, "runs": len(rows)} | mean | told | {"alarms": alarms}
+    return {"pool": pool, "order": order, "wave": wave, "runs": len(rows)} | mean | row | {"alarms": alarms}
 
 
 # ---------------------------------------------------------------- drops
@@ -134,7 +134,7 @@ def drops_of(name: str = "time-elec") -> list[int]:
     """Periods that are worse than the one before by DROP or more."""
     right = data_of(name)["right"]
     levels = [float(right[rows].mean()) for rows in periods_of(name)]
-    return [place for place in range(1, len(levels)) if levels[place - 1] - levels[place] >= DROP]
+    return [period for period in range(1, len(levels)) if levels[period - 1] - levels[period] >= DROP]
 
 
 def labels_of_session(before: Array, after: Array, seed: int, upto: int) -> int | None:
@@ -143,10 +143,10 @@ def labels_of_session(before: Array, after: Array, seed: int, upto: int) -> int 
     session = Session.create(None, pool_of(name, before), seed=seed, budget=BEFORE)
     label(session, name, BEFORE)
     session.extend(pool_of(name, after), wave="1", first_wave="0", budget=BEFORE + upto, wave_budget=upto)
-    for told in range(LOOK, upto + 1, LOOK):
+    for labels in range(LOOK, upto + 1, LOOK):
         label(session, name, LOOK)
-        if told >= 2 * LOOK and session.monitor().answer == "drop":
-            return told
+        if labels >= 2 * LOOK and session.monitor().answer == "drop":
+            return labels
     return None
 
 
@@ -155,10 +155,10 @@ def labels_of_random(before: Array, after: Array, seed: int, upto: int) -> int |
     right, rng = data_of("time-elec")["right"], np.random.default_rng([seed, 32])
     first, second = (_random_game(right[rows], rng.permutation(len(rows))) for rows in (before, after))
     error = error_against(0.05, 2, 1)
-    for told in range(LOOK, upto + 1, LOOK):
-        games = first(BEFORE, 0), second(told, 1)
-        if told >= 2 * LOOK and shown_apart(*games, margin=0.0, error=error, budget=BEFORE):
-            return told
+    for labels in range(LOOK, upto + 1, LOOK):
+        games = first(BEFORE, 0), second(labels, 1)
+        if labels >= 2 * LOOK and shown_apart(*games, margin=0.0, error=error, budget=BEFORE):
+            return labels
     return None
 
 
@@ -180,11 +180,11 @@ def labels_of_test(before: Array, after: Array, seed: int, upto: int) -> int | N
     right, rng = data_of("time-elec")["right"], np.random.default_rng([seed, 32])
     first = right[before][rng.permutation(len(before))[:BEFORE]]
     later = right[after][rng.permutation(len(after))]
-    for told in range(2 * LOOK, upto + 1, LOOK):
-        second = later[:told]
-        parts = [float(one.var()) / len(one) for one in (first, second)]
+    for labels in range(2 * LOOK, upto + 1, LOOK):
+        second = later[:labels]
+        parts = [float(sample.var()) / len(sample) for sample in (first, second)]
         if first.mean() - second.mean() > normal_quantile(0.9) * math.sqrt(max(sum(parts), 1e-12)):
-            return told
+            return labels
     return None
 
 
@@ -199,34 +199,34 @@ def drop_run(period: int, method: str, order: str, seed: int) -> Row:
     """Labels until the alarm of one method; `quiet`: of two periods that differ by chance."""
     rows = periods_of("time-elec", order, seed)
     before, after = rows[period - 1], rows[period]
-    found = FINDERS[method](before, after, seed, len(after) // LOOK * LOOK if order == "time" else BEFORE)
-    return {"period": period, "method": method, "order": order, "seed": seed, "labels": found}
+    labels = FINDERS[method](before, after, seed, len(after) // LOOK * LOOK if order == "time" else BEFORE)
+    return {"period": period, "method": method, "order": order, "seed": seed, "labels": labels}
 
 
 def drop_rows() -> list[Row]:
     """One row for each period and method."""
-    found: dict[tuple[str, int, str], list[Row]] = {}
+    by_cell: dict[tuple[str, int, str], list[Row]] = {}
     for run in Runs(DROPS).read():
-        found.setdefault((run["order"], run["period"], run["method"]), []).append(run)
-    return [_drop_row(*key, rows) for key, rows in sorted(found.items())]
+        by_cell.setdefault((run["order"], run["period"], run["method"]), []).append(run)
+    return [_drop_row(*key, rows) for key, rows in sorted(by_cell.items())]
 
 
 def _drop_row(order: str, period: int, method: str, rows: list[Row]) -> Row:
-    told = sorted(math.inf if row["labels"] is None else row["labels"] for row in rows)
+    labels = sorted(math.inf if row["labels"] is None else row["labels"] for row in rows)
     drop = math.nan
     if order == "time":
         right, periods = data_of("time-elec")["right"], periods_of("time-elec")
         drop = float(right[periods[period - 1]].mean() - right[periods[period]].mean())
-    found = [row["labels"] for row in rows if row["labels"] is not None]
-    quarter, three = (told[min(int(part * len(told)), len(told) - 1)] for part in (0.25, 0.75))
+    shown = [row["labels"] for row in rows if row["labels"] is not None]
+    quarter, three = (labels[min(int(part * len(labels)), len(labels) - 1)] for part in (0.25, 0.75))
     return {
         "order": order,
         "period": period,
         "method": method,
         "drop": drop,
         "runs": len(rows),
-        "found": len(found),
-        "median": statistics.median(told),
+        "found": len(shown),
+        "median": statistics.median(labels),
         "quarter": quarter,
         "three_quarters": three,
     }
@@ -241,12 +241,12 @@ def cbpe_rows() -> Iterator[Row]:
         for order, seed in [("time", 0), *((("quiet", seed) for seed in range(10)) if name == "time-elec" else ())]:
             periods = periods_of(name, order, seed)
             size = min(map(len, periods)) if name == "time-elec" else 1000
-            told = _cbpe(name, np.concatenate(periods[:first]), np.concatenate(periods[first:]), size)
+            chunks = _cbpe(name, np.concatenate(periods[:first]), np.concatenate(periods[first:]), size)
             right, rest = data_of(name)["right"], np.concatenate(periods[first:])
-            for place, one in enumerate(told):
-                true = float(right[rest[place * size : (place + 1) * size]].mean())
-                period = first + place * size // len(periods[first])
-                yield {"pool": name, "order": order, "seed": seed, "chunk": place, "period": period, "true": true} | one
+            for chunk, row in enumerate(chunks):
+                true = float(right[rest[chunk * size : (chunk + 1) * size]].mean())
+                period = first + chunk * size // len(periods[first])
+                yield {"pool": name, "order": order, "seed": seed, "chunk": chunk, "period": period, "true": true} | row
 
 
 def _cbpe(name: str, reference: Array, later: Array, size: int) -> list[Row]:
@@ -260,17 +260,17 @@ def _cbpe(name: str, reference: Array, later: Array, size: int) -> list[Row]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = package.CBPE(
+        estimator = package.CBPE(
             problem_type="classification_binary", y_true="y", y_pred="a", y_pred_proba="p", metrics=["accuracy"],
             chunk_size=size,
         )  # fmt: skip
-        made.fit(frame(reference))
-        table = made.estimate(frame(later)).filter(period="analysis").to_df()
+        estimator.fit(frame(reference))
+        table = estimator.estimate(frame(later)).filter(period="analysis").to_df()
     own = table["accuracy"]
     ends = ("lower_confidence_boundary", "upper_confidence_boundary", "lower_threshold", "upper_threshold")
     return [
-        {"value": float(one["value"])} | {end: float(one[end]) for end in ends} | {"alarm": int(one["alert"])}
-        for _, one in own.iterrows()
+        {"value": float(row["value"])} | {end: float(row[end]) for end in ends} | {"alarm": int(row["alert"])}
+        for _, row in own.iterrows()
     ]
 
 
@@ -321,10 +321,10 @@ def drops_table(rows: list[Row], cbpe: list[Row]) -> str:
     lines = []
     for period in sorted({row["period"] for row in rows if row["order"] == "time"}):
         mine = {row["method"]: row for row in rows if (row["order"], row["period"]) == ("time", period)}
-        told = [_found(mine.get(method)) for method in FINDERS]
+        entries = [_found(mine.get(method)) for method in FINDERS]
         own = [row for row in cbpe if (row["pool"], row["order"], row["period"]) == ("time-elec", "time", period)]
-        said = "–" if not own else f"{own[0]['value']:.2f} (true {own[0]['true']:.2f}), {_cbpe_says(own[0])}"
-        lines.append((period, f"{next(iter(mine.values()))['drop']:.3f}", *told, said))
+        estimate = "–" if not own else f"{own[0]['value']:.2f} (true {own[0]['true']:.2f}), {_cbpe_says(own[0])}"
+        lines.append((period, f"{next(iter(mine.values()))['drop']:.3f}", *entries, estimate))
     return markdown(("period", "drop", *FINDERS, "CBPE, no label of the period"), lines)
 
 
@@ -358,8 +358,8 @@ def quiet_words(waves: list[Row], drops: list[Row], cbpe: list[Row]) -> str:
     for method in FINDERS:
         mine = [row for row in drops if (row["order"], row["method"]) == ("quiet", method)]
         if mine:
-            runs, found = (sum(row[part] for row in mine) for part in ("runs", "found"))
-            lines.append(f"- Two quiet periods, looked at up to {BEFORE} labels, {method}: {found} of {runs} alarms.")
+            runs, shown = (sum(row[part] for row in mine) for part in ("runs", "found"))
+            lines.append(f"- Two quiet periods, looked at up to {BEFORE} labels, {method}: {shown} of {runs} alarms.")
     for name in REFERENCE:
         own = [row for row in cbpe if (row["pool"], row["order"]) == (name, "time")]
         if own:
@@ -389,10 +389,10 @@ def _figure(waves: list[Row], drops: list[Row], cbpe: list[Row]) -> None:
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4))
     mine = [row for row in waves if (row["pool"], row["order"]) == ("time-elec", "time")]
-    places = np.array([row["wave"] for row in mine])
+    numbers = np.array([row["wave"] for row in mine])
     value, half = (np.array([row[part] for row in mine]) for part in ("value", "level_width"))
-    left.errorbar(places, value, yerr=half / 2, fmt="o", ms=4, lw=1, label=f"assured, {LABELS} labels a wave")
-    left.plot(places, [row["true"] for row in mine], "k_", ms=9, label="true")
+    left.errorbar(numbers, value, yerr=half / 2, fmt="o", ms=4, lw=1, label=f"assured, {LABELS} labels a wave")
+    left.plot(numbers, [row["true"] for row in mine], "k_", ms=9, label="true")
     own = [row for row in cbpe if (row["pool"], row["order"]) == ("time-elec", "time")]
     if own:
         left.plot([row["period"] for row in own], [row["value"] for row in own], "x", ms=5, label="CBPE, no label")
@@ -420,7 +420,7 @@ def run(runs: int, pools: list[str]) -> None:
             if (not pools or cell[0] in pools) and (*cell, seed) not in waves.done():
                 waves.add(waves_run(*cell, seed))
         for method in FINDERS if not pools else ():
-            for order, period in [*(("time", one) for one in drops_of()), ("quiet", 1 + seed % 26)]:
+            for order, period in [*(("time", drop) for drop in drops_of()), ("quiet", 1 + seed % 26)]:
                 if (period, method, order, seed) not in drops.done():
                     drops.add(drop_run(period, method, order, seed))
 
@@ -430,10 +430,10 @@ def main() -> None:
     parser.add_argument("what", choices=["run", "cbpe", "table"])
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--pool", action="append", default=[], choices=list(PERIODS))
-    given = parser.parse_args()
-    if given.what == "run":
-        run(given.runs, given.pool)
-    elif given.what == "cbpe":
+    options = parser.parse_args()
+    if options.what == "run":
+        run(options.runs, options.pool)
+    elif options.what == "cbpe":
         try:
             import_module("nannyml")
         except ImportError:

@@ -175,8 +175,8 @@ class Annotator:
                     hand = self.send(client, "/api/next", {})["hand"] or self.rest()
                 handle, label = hand[0], number % len(NAMES)
                 started = time.monotonic()
-                said = {"item": handle, "label": label, "seconds": 1 / self.rate, "have": hand[1:]}
-                answer = self.send(client, "/api/vote", said)
+                vote = {"item": handle, "label": label, "seconds": 1 / self.rate, "have": hand[1:]}
+                answer = self.send(client, "/api/vote", vote)
                 self.took.append(self.last)
                 self.waited.append(time.monotonic() - started)
                 if "seq" in answer:
@@ -232,7 +232,7 @@ def killed(
     new_session(path, points, "tradition", 2)
     with serving(path) as server:
         annotators = [Annotator(f"annotator {number}", server.base, rate, number / people) for number in range(people)]
-        threads = [threading.Thread(target=one.work, args=(seconds,), daemon=True) for one in annotators]
+        threads = [threading.Thread(target=annotator.work, args=(seconds,), daemon=True) for annotator in annotators]
         begun = time.monotonic()
         for thread in threads:
             thread.start()
@@ -255,22 +255,22 @@ def machine_load(part: str) -> Row:
 
 def verdict(part: str, path: Path, annotators: list[Annotator], limit: float | None) -> Iterator[Row]:
     with altmas.Session.open(path) as session:  # for writing: a kill may have left a journal to roll back
-        told = {event["seq"]: event for event in session.events() if event["kind"] == "label"}
-    acknowledged = [(one.name, *ack) for one in annotators for ack in one.acknowledged.values()]
+        labels = {event["seq"]: event for event in session.events() if event["kind"] == "label"}
+    acknowledged = [(annotator.name, *ack) for annotator in annotators for ack in annotator.acknowledged.values()]
     lost = [
         seq
         for name, seq, label in acknowledged
-        if seq not in told or (told[seq]["annotator"], told[seq]["label"]) != (name, NAMES[label])
+        if seq not in labels or (labels[seq]["annotator"], labels[seq]["label"]) != (name, NAMES[label])
     ]
-    twice = len(told) - len({event["point"] for event in told.values()})
+    twice = len(labels) - len({event["point"] for event in labels.values()})
     yield Row(part, "labels acknowledged", len(acknowledged))
-    yield Row(part, "labels in the file", len(told))
+    yield Row(part, "labels in the file", len(labels))
     yield Row(part, "acknowledged labels lost", len(lost), 0)
     yield Row(part, "items labelled twice", twice, 0)
-    yield Row(part, "requests sent again", sum(one.resent for one in annotators))
-    yield Row(part, "votes refused", sum(one.refused for one in annotators))
-    took = [1000 * seconds for one in annotators for seconds in one.took]
-    waited = [1000 * seconds for one in annotators for seconds in one.waited]
+    yield Row(part, "requests sent again", sum(annotator.resent for annotator in annotators))
+    yield Row(part, "votes refused", sum(annotator.refused for annotator in annotators))
+    took = [1000 * seconds for annotator in annotators for seconds in annotator.took]
+    waited = [1000 * seconds for annotator in annotators for seconds in annotator.waited]
     yield from spread(part, "vote to answer", took, limit)
     yield from spread(part, "vote to answer with waits for a dead server", waited)
 
@@ -298,8 +298,8 @@ def latency(folder: Path, points: int, labels: int, method: str | Method) -> lis
     path = folder / "latency.altmas"
     new_session(path, points, method, 32)
     with serving(path) as server:
-        with ThreadPoolExecutor(1) as other:
-            answers = other.submit(answer_times, server, labels)
+        with ThreadPoolExecutor(1) as executor:
+            answers = executor.submit(answer_times, server, labels)
             keys = key_times(server, labels)
             votes = answers.result()
     during = [took for took, fitting in keys if fitting]
@@ -409,20 +409,20 @@ def main() -> None:
     parser.add_argument("--method", help="another method than the one that always fits")
     parser.add_argument("--part", choices=["load", "crash", "latency"], action="append")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    given = parser.parse_args()
+    options = parser.parse_args()
     parts: dict[str, Callable[[Path], list[Row]]] = {
-        "load": lambda folder: load(folder, given.seconds),
-        "crash": lambda folder: crash(folder, given.seconds, given.kills, 20_000),
-        "latency": lambda folder: latency(folder, given.points, given.labels, given.method or always_fitting()),
+        "load": lambda folder: load(folder, options.seconds),
+        "crash": lambda folder: crash(folder, options.seconds, options.kills, 20_000),
+        "latency": lambda folder: latency(folder, options.points, options.labels, options.method or always_fitting()),
     }
     over: list[str] = []
-    for part in given.part or parts:
+    for part in options.part or parts:
         with tempfile.TemporaryDirectory() as name:
             rows = parts[part](Path(name))
         for row in rows:
             limit = f"  (limit {row.limit:g})" if row.limit is not None else ""
             print(f"{row.part:8} {row.what:60} {row.value:10.4g}{limit}", flush=True)
-        keep(given.out, rows)
+        keep(options.out, rows)
         over += [row.what for row in rows if row.limit is not None and row.value > row.limit]
     raise SystemExit(f"over the limit: {', '.join(over)}" if over else 0)
 

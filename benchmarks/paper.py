@@ -176,7 +176,7 @@ def trajectory(cell: Cell) -> Iterator[Record]:
             now = round_at(task, history, method.settings)
             record |= reading(now, pool, named.truth, metrics_of(ALL, pool))
         else:
-            record["own"] = {one.metric: _rounded(one.value) for one in method.estimate(task, history)}
+            record["own"] = {estimate.metric: _rounded(estimate.value) for estimate in method.estimate(task, history)}
         yield record | {"seconds": round(time.process_time() - started, 2)}
 
 
@@ -220,11 +220,11 @@ def _rounded(value: float) -> float | None:
     return round(float(value), 6) if np.isfinite(value) else None
 
 
-def run_all(wanted: list[Cell], jobs: int) -> None:
+def run_all(chosen: list[Cell], jobs: int) -> None:
     """Every missing cell in parallel processes, in order."""
-    missing = [cell for cell in wanted if not cell.path.exists()]
-    with progress_bar("the paper's experiments", sum(cell.weight for cell in wanted)) as bar:
-        bar.advance(sum(cell.weight for cell in wanted) - sum(cell.weight for cell in missing))
+    missing = [cell for cell in chosen if not cell.path.exists()]
+    with progress_bar("the paper's experiments", sum(cell.weight for cell in chosen)) as bar:
+        bar.advance(sum(cell.weight for cell in chosen) - sum(cell.weight for cell in missing))
         for cell, _ in zip(missing, in_processes(run, ((cell,) for cell in missing), jobs), strict=True):
             bar.advance(cell.weight)
             bar.say(f"{cell.model}, {cell.method}, repeat {cell.repeat}")
@@ -252,15 +252,15 @@ class Grid:
         return sorted([*early, *self.ablations], key=lambda cell: cell.repeat + (cell.method in ABLATIONS)) + late
 
 
-def grid_of(given: argparse.Namespace) -> Grid:
-    models, methods = tuple(given.models.split(",")), tuple(given.methods.split(","))
-    if given.quick:
+def grid_of(options: argparse.Namespace) -> Grid:
+    models, methods = tuple(options.models.split(",")), tuple(options.methods.split(","))
+    if options.quick:
         return Grid(
             list(cells(models[:1], ("21-metrics",), methods, 1, 200)),
             list(ablation_cells(models[:1], QUICK_ABLATIONS, 1, 400)),
         )
-    figures = list(cells(models, tuple(AIMS), methods, given.repeats, given.step))
-    names = () if given.no_ablations else tuple(ABLATIONS)
+    figures = list(cells(models, tuple(AIMS), methods, options.repeats, options.step))
+    names = () if options.no_ablations else tuple(ABLATIONS)
     return Grid(figures, list(ablation_cells(models, names, ABLATION_REPEATS, ABLATION_STEP)))
 
 
@@ -280,11 +280,11 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     from benchmarks.paper_results import write_all
 
-    given = parsed(arguments)
-    grid = grid_of(given)
-    if not given.summary:
-        run_all(grid.in_order(), given.jobs)
-    write_all(grid, quick=given.quick)
+    options = parsed(arguments)
+    grid = grid_of(options)
+    if not options.summary:
+        run_all(grid.in_order(), options.jobs)
+    write_all(grid, quick=options.quick)
 
 
 if __name__ == "__main__":

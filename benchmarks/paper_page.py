@@ -52,9 +52,9 @@ class Found:
 
     @classmethod
     def read(cls, rows: Path, ablations: Path, sizes: Path, story: Path) -> Found:
-        told = json.loads(story.read_text(encoding="utf-8"))
+        content = json.loads(story.read_text(encoding="utf-8"))
         apart = (read_numbers(file) if file.exists() else [] for file in (FILE, PARTS_FILE, RESULTS / "speed.csv"))
-        return cls(read_numbers(rows), read_numbers(ablations), read_numbers(sizes), told, *apart)
+        return cls(read_numbers(rows), read_numbers(ablations), read_numbers(sizes), content, *apart)
 
     @classmethod
     def committed(cls) -> Found:
@@ -75,14 +75,14 @@ class Found:
 
     def row(self, model: str, aim: str, method: str, labels: Any, reading: str | None = None) -> Row:
         """The row, or an empty one."""
-        return _one(self.rows, model=model, aim=aim, method=method, labels=labels, reading=reading or OWN[method])
+        return _row_with(self.rows, model=model, aim=aim, method=method, labels=labels, reading=reading or OWN[method])
 
     def ablation(self, model: str, name: str, labels: Any, reading: str = "hard") -> Row:
-        return _one(self.ablations, model=model, method=name, labels=labels, reading=reading)
+        return _row_with(self.ablations, model=model, method=name, labels=labels, reading=reading)
 
 
-def _one(rows: list[Row], **wanted: Any) -> Row:
-    return next((row for row in rows if all(row[key] == value for key, value in wanted.items())), {})
+def _row_with(rows: list[Row], **values: Any) -> Row:
+    return next((row for row in rows if all(row[key] == value for key, value in values.items())), {})
 
 
 def error_name(model: str, aim: str) -> str:
@@ -101,33 +101,33 @@ def shown(row: Row, name: str, digits: int = 3) -> str:
 # ---------------------------------------------------------------- tables
 
 
-def run_table(found: Found) -> str:
-    story = found.story
+def run_table(results: Found) -> str:
+    story = results.story
     state = "complete" if story["finished"] == story["cells"] else "NOT complete"
-    repeats = {method: sorted({r["repeats"] for r in found.rows if r["method"] == method}) for method in METHODS}
-    kept = ", ".join(
+    repeats = {method: sorted({r["repeats"] for r in results.rows if r["method"] == method}) for method in METHODS}
+    counted = ", ".join(
         f"`{method}` {'–'.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}" if counts else f"`{method}` none"
         for method, counts in repeats.items()
     )
-    ablated = sorted({row["repeats"] for row in found.ablations})
+    ablated = sorted({row["repeats"] for row in results.ablations})
     return (
         f"The run behind this page is {state}: {story['finished']} of {story['cells']} cells (of which "
         f"{story['ablations_finished']} of {story['ablations']} for the ablations), in steps of {story['step']}; "
         f"{story['processor_seconds']:,} processor seconds, {story['clock_seconds']:,} s by the clock from the first "
         f"cell to the last, on {story['cores']} cores ({story['machine']}) shared with other work. "
-        f"Repeats, of {REPEATS} wanted: {kept}; ablations "
+        f"Repeats, of {REPEATS} wanted: {counted}; ablations "
         f"{'–'.join(map(str, dict.fromkeys((ablated[0], ablated[-1])))) if ablated else 'none'} "
         f"of {ABLATION_REPEATS}."
     )
 
 
-def errors_table(found: Found, labels: Any) -> str:
+def errors_table(results: Found, labels: Any) -> str:
     """Every method on every model and metric set."""
     lines = []
     for model in MODELS:
         for aim in AIMS:
             name = error_name(model, aim)
-            rows = {method: found.row(model, aim, method, labels) for method in METHODS}
+            rows = {method: results.row(model, aim, method, labels) for method in METHODS}
             best = min((row[name] for row in rows.values() if row.get(name) is not None), default=None)
             entries = [
                 f"**{shown(row, name)}**" if row.get(name) == best else shown(row, name) for row in rows.values()
@@ -137,14 +137,14 @@ def errors_table(found: Found, labels: Any) -> str:
     return markdown(["model", "metric set", *(f"`{method}`" for method in METHODS)], lines)
 
 
-def surrogate_table(found: Found) -> str:
+def surrogate_table(results: Found) -> str:
     """How good the surrogate is, and what its pseudo-labels are, for each set of metrics."""
     accuracies = "accuracy at 100", "at 300", "at 500", "one draw at 500"
     head = "model", "method, metric set", *accuracies, "pseudo-labels at 100", "at 500", "right at 500"
     lines = []
     for model in MODELS:
         for method, aim in [*(("altmas", aim) for aim in AIMS), ("bald", "21-metrics")]:
-            first, middle, last = (found.row(model, aim, method, n) for n in (100, 300, 500))
+            first, middle, last = (results.row(model, aim, method, n) for n in (100, 300, 500))
             what = f"`altmas`, {WORDS[aim]}" if method == "altmas" else "`bald`"
             counts = [f"{row.get('pseudo') or 0:,.0f}" for row in (first, last)]
             right = f"{last['pseudo_right']:.3f}" if last.get("pseudo_right") is not None else "–"
@@ -153,24 +153,24 @@ def surrogate_table(found: Found) -> str:
     return markdown(head, lines)
 
 
-def sizes_table(found: Found) -> str:
+def sizes_table(results: Found) -> str:
     """The rounds of altmas by how many pseudo-labels they rest on."""
     figures_head = "error of the 21 metrics", "accuracy of the surrogate", "pseudo-labels that are right"
     lines = []
-    for row in found.sizes:
+    for row in results.sizes:
         if row["rounds"]:
             figures = [f"{row[key]:.3f}" for key in ("relative", "surrogate")]
             figures.append("–" if row["pseudo_right"] is None else f"{row['pseudo_right']:.3f}")
             group = f"{row['least']:,} to {row['below'] - 1:,}"
             lines.append([row["model"], group, f"{row['share']:.0%}", *figures])
-    moved = {row["model"]: row["doubled_or_halved"] for row in found.sizes}
-    told = ", ".join(f"{share:.0%} ({model})" for model, share in moved.items())
-    last = f"From one round to the next their number more than doubles or halves in {told} of the steps."
+    moved = {row["model"]: row["doubled_or_halved"] for row in results.sizes}
+    shares = ", ".join(f"{share:.0%} ({model})" for model, share in moved.items())
+    last = f"From one round to the next their number more than doubles or halves in {shares} of the steps."
     head = "model", "pseudo-labels", "share of the rounds", *figures_head
     return "\n".join([markdown(head, lines), "", last])
 
 
-def modes_table(found: Found) -> str:
+def modes_table(results: Found) -> str:
     """The three ways to read the same rounds, 21 metrics."""
     ways = "hard, one draw at a time (the paper)", "expected counts", "mean over the draws"
     lines = []
@@ -179,24 +179,24 @@ def modes_table(found: Found) -> str:
         for n in (100, 300, 500):
             for name in ("`altmas`", "`bald`", "`altmas`, preset `safe`"):
                 rows = [
-                    found.ablation(model, "preset safe", n, mode)
+                    results.ablation(model, "preset safe", n, mode)
                     if "safe" in name
-                    else found.row(model, "21-metrics", name.strip("`"), n, mode)
+                    else results.row(model, "21-metrics", name.strip("`"), n, mode)
                     for mode in modes
                 ]
                 lines.append([model, name, n, *(shown(row, "relative") for row in rows)])
     return markdown(["model", "method", "labels", *ways], lines)
 
 
-def ablations_table(found: Found) -> str:
+def ablations_table(results: Found) -> str:
     """One thing changed at a time: errors, accuracies of the surrogate and pseudo-labels."""
     columns = ("error at 100", "error, 100 to 500", "surrogate", "one draw", "pseudo-labels", "of them right")
     lines = []
     for model in MODELS:
         for name in ABLATIONS:
             mode = "expected" if name == "preset safe" else "hard"
-            errors = [shown(found.ablation(model, name, n, mode), "relative") for n in (FIRST, OVERALL)]
-            row = found.ablation(model, name, OVERALL)
+            errors = [shown(results.ablation(model, name, n, mode), "relative") for n in (FIRST, OVERALL)]
+            row = results.ablation(model, name, OVERALL)
             right = "–" if row.get("pseudo_right") is None else f"{row['pseudo_right']:.3f}"
             entries = [*errors, shown(row, "surrogate"), shown(row, "single"), f"{row.get('pseudo') or 0:,.0f}", right]
             lines.append([model, name, *entries])
@@ -209,21 +209,21 @@ OWN_READING = {"stable": "mean", "stable, power 2": "mean", "stable, BALD sampli
 """The way of reading of each setting where it is not that of the paper."""
 
 
-def stable_table(found: Found) -> str:
+def stable_table(results: Found) -> str:
     """The twelve panels: `stable` against `bald` and `tradition`, with its pseudo-labels."""
     rivals = {"bald": "hard", "bald, mean": "mean", "tradition": "own"}
     head = "model", "metric set", "repeats", "`stable`", "`bald`", "`bald`, mean over the draws", "`tradition`"
     lines = []
     for model in MODELS:
         for aim in AIMS:
-            mine = _one(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="mean")
+            mine = _row_with(results.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="mean")
             if not mine:
                 lines.append([model, WORDS[aim], 0, *["not run"] * 4, "–", "–", "–"])
                 continue
-            sizes = _one(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="hard")
+            sizes = _row_with(results.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="hard")
             name = error_name(model, aim)
             theirs = [
-                _one(found.stable, model=model, aim=aim, method=who.split(",")[0], labels=OVERALL, reading=way)
+                _row_with(results.stable, model=model, aim=aim, method=who.split(",")[0], labels=OVERALL, reading=way)
                 for who, way in rivals.items()
             ]
             least = min(row[name] for row in (mine, *theirs) if row.get(name) is not None)
@@ -236,7 +236,7 @@ def stable_table(found: Found) -> str:
     return markdown([*head, "pseudo-labels", "of them right", "steps that double or halve them"], lines)
 
 
-def stable_parts_table(found: Found) -> str:
+def stable_parts_table(results: Found) -> str:
     """One thing changed at a time, 21 metrics, each setting read in its own way."""
     columns = ("error at 100", "error, 100 to 500", "surrogate", "pseudo-labels", "of them right", "leaps", "seconds")
     lines = []
@@ -244,13 +244,12 @@ def stable_parts_table(found: Found) -> str:
         for name in SETTINGS:
             way = OWN_READING.get(name, "hard")
             of = {"model": model, "method": name}
-            last = _one(found.stable_parts, **of, labels=OVERALL, reading="hard")
+            last = _row_with(results.stable_parts, **of, labels=OVERALL, reading="hard")
             if not last:
                 lines.append([model, name, 0, *["not run"] * len(columns)])
                 continue
-            errors = [
-                shown(_one(found.stable_parts, **of, labels=n, reading=way), "relative") for n in (FIRST, OVERALL)
-            ]
+            rows = [_row_with(results.stable_parts, **of, labels=n, reading=way) for n in (FIRST, OVERALL)]
+            errors = [shown(row, "relative") for row in rows]
             right = "–" if last["pseudo_right"] is None else f"{last['pseudo_right']:.3f}"
             leaps = f"{last['leaps']:.0%}" if last["pseudo"] else "–"
             entries = [shown(last, "surrogate"), f"{last['pseudo']:,.0f}", right, leaps, f"{last['seconds']:.1f}"]
@@ -258,20 +257,20 @@ def stable_parts_table(found: Found) -> str:
     return markdown(["model", "setting", "repeats", *columns], lines)
 
 
-def speed_table(found: Found) -> str:
+def speed_table(results: Found) -> str:
     """Processor seconds of the stages of a round, before and now."""
     columns = [("before", "safe"), ("now", "safe"), ("now", "stable")]
     stages = ("pseudo-labels", "surrogate fit", "posterior pass", "whole round, median", "first round")
     lines = []
     for stage in stages:
         before, now, stable = (
-            _one(found.speed, edition=edition, preset=preset, points=10_000, what=f"processor seconds, {stage}")[
+            _row_with(results.speed, edition=edition, preset=preset, points=10_000, what=f"processor seconds, {stage}")[
                 "value"
             ]
             for edition, preset in columns
         )
         lines.append([stage, f"{before:.2f}", f"{now:.2f}", f"{now / before:.2f}", f"{stable:.2f}"])
-    loads = [_one(found.speed, edition=e, preset=p, what="load average meanwhile")["value"] for e, p in columns]
+    loads = [_row_with(results.speed, edition=e, preset=p, what="load average meanwhile")["value"] for e, p in columns]
     lines.append(["load of the machine", f"{loads[0]:.0f}", f"{loads[1]:.0f}", "", f"{loads[2]:.0f}"])
     return markdown(["", "before, `safe`", "now, `safe`", "ratio", "now, `stable`"], lines)
 
@@ -290,7 +289,7 @@ def verdict(better: Row, worse: Row, name: str) -> tuple[str, str]:
     return f"{shown(better, name)} against {shown(worse, name)}", word
 
 
-def claims_table(found: Found) -> str:
+def claims_table(results: Found) -> str:
     """What the paper says in words, as comparisons of errors averaged over 100 to 500 labels."""
     lines: list[tuple[str, ...]] = []
 
@@ -298,7 +297,7 @@ def claims_table(found: Found) -> str:
         lines.append((claim, what, *verdict(better, worse, name)))
 
     def error(model: str, aim: str, method: str) -> Row:
-        return found.row(model, aim, method, OVERALL)
+        return results.row(model, aim, method, OVERALL)
 
     line(
         "Tradition is good on the 99 % model and poor on the 12 % one",
@@ -321,15 +320,15 @@ def claims_table(found: Found) -> str:
         word = better if worse == "confirmed" else worse
         what = f"{model}, {WORDS[aim]}: accuracy of the surrogate, `altmas` against `bald`"
         lines.append(("The surrogate is worse, yet per-class estimates are better", what, figures, word))
-    lines.append(augmentation_line(found))
+    lines.append(augmentation_line(results))
     return markdown(["claim of the paper", "measured by", "figures", "verdict"], lines)
 
 
-def augmentation_line(found: Found) -> tuple[str, ...]:
+def augmentation_line(results: Found) -> tuple[str, ...]:
     """How much augmentation adds to the surrogate's accuracy on each model."""
     lifts: dict[str, float] = {}
     for model in MODELS:
-        with_it, without = (found.ablation(model, name, OVERALL) for name in ("as published", "no augmentation"))
+        with_it, without = (results.ablation(model, name, OVERALL) for name in ("as published", "no augmentation"))
         if with_it.get("surrogate") is not None and without.get("surrogate") is not None:
             lifts[model] = with_it["surrogate"] - without["surrogate"]
     figures = ", ".join(f"{model} {lift:+.3f}" for model, lift in lifts.items()) or "–"
@@ -346,28 +345,28 @@ ORDINARY = ("mnist-70", "mnist-12")
 """The average and the bad model of the paper."""
 
 
-def panels(found: Found, rival: str, models: Sequence[str] = MODELS, aims: Sequence[str] = tuple(AIMS)) -> str:
+def panels(results: Found, rival: str, models: Sequence[str] = MODELS, aims: Sequence[str] = tuple(AIMS)) -> str:
     """In how many panels `altmas` errs less than a rival, beyond two standard errors, in how many more."""
     words = []
     for model in models:
         for aim in aims:
-            mine, theirs = (found.row(model, aim, method, OVERALL) for method in ("altmas", rival))
+            mine, theirs = (results.row(model, aim, method, OVERALL) for method in ("altmas", rival))
             words.append(verdict(mine, theirs, error_name(model, aim))[1])
     counts = [words.count(word) for word in ("confirmed", "refuted", "open")]
     return f"smaller error in {counts[0]} of {len(words)} panels, larger in {counts[1]}, open in {counts[2]}"
 
 
-def questions_table(found: Found) -> str:
+def questions_table(results: Found) -> str:
     """The four questions of the paper, in its words, with what the run says."""
-    by_aim = "; ".join(f"{WORDS[aim]}: {panels(found, 'bald', aims=[aim])}" for aim in AIMS)
-    by_model = "; ".join(f"{model}: {panels(found, 'bald', models=[model])}" for model in MODELS)
+    by_aim = "; ".join(f"{WORDS[aim]}: {panels(results, 'bald', aims=[aim])}" for aim in AIMS)
+    by_model = "; ".join(f"{model}: {panels(results, 'bald', models=[model])}" for model in MODELS)
     surrogates = "; ".join(
-        f"{model} {shown(found.row(model, '21-metrics', 'altmas', OVERALL), 'surrogate')}" for model in MODELS
+        f"{model} {shown(results.row(model, '21-metrics', 'altmas', OVERALL), 'surrogate')}" for model in MODELS
     )
-    rival = shown(found.row(MODELS[0], "21-metrics", "bald", OVERALL), "surrogate")
+    rival = shown(results.row(MODELS[0], "21-metrics", "bald", OVERALL), "surrogate")
     lines = [
-        ("Q1", "better than traditional testing?", f"`altmas` against `tradition`: {panels(found, 'tradition')}"),
-        ("Q2", "better than active learning (BALD)?", f"`altmas` against `bald`: {panels(found, 'bald')}"),
+        ("Q1", "better than traditional testing?", f"`altmas` against `tradition`: {panels(results, 'tradition')}"),
+        ("Q2", "better than active learning (BALD)?", f"`altmas` against `bald`: {panels(results, 'bald')}"),
         ("Q3", "for different metric sets?", f"against `bald`; {by_aim}"),
         ("Q3", "for different models?", f"against `bald`; {by_model}"),
         ("Q4", "how accurate is the surrogate?", f"21 metrics, 100 to 500 labels: {surrogates}; `bald` {rival}"),
@@ -375,11 +374,11 @@ def questions_table(found: Found) -> str:
     return markdown(["", "question", "what the run says"], lines)
 
 
-def remarks_table(found: Found) -> str:
+def remarks_table(results: Found) -> str:
     """What the paper remarks about its figures, beside the figures of this run."""
     network = [
         row["surrogate"]
-        for row in found.rows
+        for row in results.rows
         if row["method"] == "bald" and row["labels"] != OVERALL and row.get("surrogate") is not None
     ]
     inside = sum(0.7 <= value <= 0.9 for value in network)
@@ -391,12 +390,12 @@ def remarks_table(found: Found) -> str:
     ]
     for model in ORDINARY:
         closeness = {
-            WORDS[aim]: 1 - found.row(model, aim, "altmas", OVERALL)["relative"]
+            WORDS[aim]: 1 - results.row(model, aim, "altmas", OVERALL)["relative"]
             for aim in AIMS
             if error_name(model, aim) == "relative"
         }
-        told = ", ".join(f"{name} {max(value, 0.0):.0%}" for name, value in closeness.items())
-        lines.append((f"estimates are 90 to 100 % accurate on {model}: 1 - relative error of `altmas`", told))
+        figures = ", ".join(f"{name} {max(value, 0.0):.0%}" for name, value in closeness.items())
+        lines.append((f"estimates are 90 to 100 % accurate on {model}: 1 - relative error of `altmas`", figures))
     return markdown(["remark of the paper", "this run"], lines)
 
 
@@ -405,9 +404,9 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "questions": questions_table,
     "remarks": remarks_table,
     "claims": claims_table,
-    "errors at 200": lambda found: errors_table(found, 200),
-    "errors at 500": lambda found: errors_table(found, 500),
-    "errors overall": lambda found: errors_table(found, OVERALL),
+    "errors at 200": lambda results: errors_table(results, 200),
+    "errors at 500": lambda results: errors_table(results, 500),
+    "errors overall": lambda results: errors_table(results, OVERALL),
     "surrogate": surrogate_table,
     "sizes": sizes_table,
     "modes": modes_table,
@@ -418,13 +417,13 @@ TABLES: dict[str, Callable[[Found], str]] = {
 }
 
 
-def page_with(found: Found, text: str) -> str:
+def page_with(results: Found, text: str) -> str:
     """The text with its tables made anew."""
-    return with_tables(text, {name: table(found) for name, table in TABLES.items()})
+    return with_tables(text, {name: table(results) for name, table in TABLES.items()})
 
 
-def write_page(found: Found) -> None:
-    PAGE.write_text(page_with(found, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+def write_page(results: Found) -> None:
+    PAGE.write_text(page_with(results, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 # ---------------------------------------------------------------- figures
@@ -432,11 +431,11 @@ def write_page(found: Found) -> None:
 
 def curve(rows: list[Row], name: str) -> tuple[list[int], list[float], list[float]]:
     """(labels, mean, standard error) of the rows that have a value."""
-    there = [row for row in rows if row["labels"] != OVERALL and row.get(name) is not None]
+    defined = [row for row in rows if row["labels"] != OVERALL and row.get(name) is not None]
     return (
-        [row["labels"] for row in there],
-        [row[name] for row in there],
-        [row.get(f"{name}_se") or 0.0 for row in there],
+        [row["labels"] for row in defined],
+        [row[name] for row in defined],
+        [row.get(f"{name}_se") or 0.0 for row in defined],
     )
 
 
@@ -450,7 +449,7 @@ def _plot(axes: Any, rows: list[Row], name: str, **style: Any) -> None:
         axes.fill_between(labels, low, high, alpha=0.2, lw=0, color=style["color"])
 
 
-def draw_errors(found: Found, path: Path) -> Any:
+def draw_errors(results: Found, path: Path) -> Any:
     """The paper's first figure: average error over labels, with `assured` beside the methods of the paper."""
     from matplotlib.figure import Figure
 
@@ -460,7 +459,7 @@ def draw_errors(found: Found, path: Path) -> Any:
         for aim, axes in zip(AIMS, line, strict=True):
             name = error_name(model, aim)
             for method in METHODS:
-                rows = [r for r in found.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
+                rows = [r for r in results.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
                 own = [row for row in rows if row["reading"] == OWN[method]]
                 _plot(axes, own, name, color=COLOURS[method], label=method)
             axes.set(yscale="log", title=f"{model}: {WORDS[aim]}", ylabel=f"{name} error")
@@ -469,10 +468,10 @@ def draw_errors(found: Found, path: Path) -> Any:
     handles = {label: line for axes in grid.flat for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if handles:
         figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=len(METHODS))
-    return _saved(figure, found, "Average error of the estimates, mean and standard error over repeats", path)
+    return _saved(figure, results, "Average error of the estimates, mean and standard error over repeats", path)
 
 
-def draw_surrogates(found: Found, path: Path) -> Any:
+def draw_surrogates(results: Found, path: Path) -> Any:
     """The paper's second figure: accuracy of the surrogate over labels."""
     from matplotlib.figure import Figure
 
@@ -480,18 +479,19 @@ def draw_surrogates(found: Found, path: Path) -> Any:
     colours = dict(zip(AIMS, ("tab:red", "tab:purple", "tab:green", "tab:blue"), strict=True))
     for model, axes in zip(MODELS, figure.subplots(1, len(MODELS)), strict=True):
         for method, aim in [*(("altmas", aim) for aim in AIMS), ("bald", "21-metrics")]:
-            rows = [r for r in found.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
+            rows = [r for r in results.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
             own = [row for row in rows if row["reading"] == "hard"]
             label = "bald" if method == "bald" else f"altmas, {WORDS[aim]}"
             _plot(axes, own, "surrogate", color="tab:orange" if method == "bald" else colours[aim], label=label)
         axes.set(title=model, xlabel="labels", ylabel="accuracy of the surrogate")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize=8)
-    return _saved(figure, found, "Accuracy of the surrogate, mean and standard error over repeats", path)
+    return _saved(figure, results, "Accuracy of the surrogate, mean and standard error over repeats", path)
 
 
-def _saved(figure: Any, found: Found, title: str, path: Path) -> Any:
-    figure.suptitle(title + (f"\n{found.partial}" if found.partial else ""), color="darkred" if found.partial else None)
+def _saved(figure: Any, results: Found, title: str, path: Path) -> Any:
+    note = results.partial
+    figure.suptitle(f"{title}\n{note}" if note else title, color="darkred" if note else None)
     figure.tight_layout(rect=(0, 0.04, 1, 1))
     figure.savefig(path, dpi=110)
     return figure

@@ -42,24 +42,25 @@ def rows_of(cells: list[Cell]) -> Iterator[Row]:
         groups.setdefault((cell.model, cell.aim, cell.method), []).append(cell)
     for (model, aim, method), together in groups.items():
         runs = [records for records in map(read, together) if records]
-        for one in AIMS if aim == ALL else (aim,):
+        network = isinstance(together[0].made, Network)
+        for part in AIMS if aim == ALL else (aim,):
             if runs:
-                yield from _rows(model, one, method, runs, len(together), network=isinstance(together[0].made, Network))
+                yield from _rows(model, part, method, runs, len(together), network=network)
 
 
-def _rows(model: str, aim: str, method: str, runs: list[list[Row]], wanted: int, *, network: bool) -> Iterator[Row]:
+def _rows(model: str, aim: str, method: str, runs: list[list[Row]], planned: int, *, network: bool) -> Iterator[Row]:
     named, pool = world(model)
     exact = truth_values(pool, named.truth, metrics_of(aim, pool))
     names, truth = list(exact), np.array(list(exact.values()))
     labels = [record["labels"] for record in runs[0]]
-    who = {"model": model, "aim": aim, "method": method, "repeats": len(runs), "wanted": wanted}
+    who = {"model": model, "aim": aim, "method": method, "repeats": len(runs), "wanted": planned}
     for mode in MODES if network else ("own",):
         values = np.array([[[at[mode][name] for name in names] for at in run] for run in runs], np.float64)
         relative, absolute, undefined = errors(values, truth)
-        for place, n in enumerate([*labels, OVERALL]):
+        for index, n in enumerate([*labels, OVERALL]):
             if mode in ("expected", "mean") and n != OVERALL and n % SELDOM:
                 continue
-            pick = slice(None) if n == OVERALL else place
+            pick = slice(None) if n == OVERALL else index
 
             def of(values: Array, pick: Any = pick) -> Array:
                 """(repeats,) at this number of labels, or averaged over all of them."""
@@ -113,8 +114,8 @@ def errors(values: Array, truth: Array) -> tuple[Array, Array, Array]:
 
 def spread(name: str, values: Array) -> Row:
     """Mean and standard error of a figure over the repeats."""
-    found = values[np.isfinite(values)]
-    error = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else float("nan")
+    finite = values[np.isfinite(values)]
+    error = float(finite.std(ddof=1) / np.sqrt(len(finite))) if len(finite) > 1 else float("nan")
     return {name: _rounded(float(_mean(values, 0))), f"{name}_se": _rounded(error)}
 
 
@@ -140,15 +141,15 @@ def _rounded(value: float) -> float | None:
 def story(grid: Grid) -> Row:
     """How much of the run there is, what it cost, and on which machine."""
     cells = grid.in_order()
-    there = [cell for cell in cells if cell.path.exists()]
-    ends = [cell.path.stat().st_mtime for cell in there]
-    seconds = {cell: read(cell)[-1]["seconds"] for cell in there}
+    finished = [cell for cell in cells if cell.path.exists()]
+    ends = [cell.path.stat().st_mtime for cell in finished]
+    seconds = {cell: read(cell)[-1]["seconds"] for cell in finished}
     first = min(cells, key=lambda cell: cell.path.stat().st_mtime if cell in seconds else np.inf)
     return {
         "cells": len(cells),
-        "finished": len(there),
+        "finished": len(finished),
         "ablations": len(grid.ablations),
-        "ablations_finished": sum(cell.method in ABLATIONS for cell in there),
+        "ablations_finished": sum(cell.method in ABLATIONS for cell in finished),
         "step": grid.figures[0].step if grid.figures else None,
         "processor_seconds": round(sum(seconds.values())),
         "clock_seconds": round(max(ends) - min(ends) + seconds[first]) if ends else 0,
@@ -168,8 +169,8 @@ def write_all(grid: Grid, *, quick: bool = False) -> None:
     write_csv(files["_ablations.csv"], rows_of(grid.ablations))
     write_csv(files["_sizes.csv"], sizes_of(grid.figures))
     files["_run.json"].write_text(json.dumps(story(grid), indent=1) + "\n", encoding="utf-8")
-    found = paper_page.Found.read(*files.values())
-    paper_page.draw_errors(found, folder / "paper_error.png")
-    paper_page.draw_surrogates(found, folder / "paper_surrogate.png")
+    results = paper_page.Found.read(*files.values())
+    paper_page.draw_errors(results, folder / "paper_error.png")
+    paper_page.draw_surrogates(results, folder / "paper_surrogate.png")
     if not quick:
-        paper_page.write_page(found)
+        paper_page.write_page(results)

@@ -34,12 +34,12 @@ def part_cells(repeats: int) -> list[Cell]:
     return list(ablation_cells(MODELS, SETTINGS, repeats, ABLATION_STEP))
 
 
-def rows_with_leaps(wanted: list[Cell]) -> Iterator[Row]:
+def rows_with_leaps(cells: list[Cell]) -> Iterator[Row]:
     """The rows of `paper_results`, with the leaps of the pseudo-labelled set and the processor seconds of a round."""
-    for row in rows_of(wanted):
+    for row in rows_of(cells):
         runs = [
             read(cell)
-            for cell in wanted
+            for cell in cells
             if (cell.model, cell.method) == (row["model"], row["method"]) and cell.aim in (row["aim"], ALL)
         ]
         runs = [run for run in runs if run]
@@ -54,7 +54,7 @@ def leaps(runs: list[list[Row]]) -> float | None:
     if not runs or "pseudo" not in runs[0][0]:
         return None
     sizes = [np.log(np.array([record["pseudo"] for record in run], np.float64) + 1) for run in runs]
-    steps = np.concatenate([np.abs(np.diff(one)) for one in sizes])
+    steps = np.concatenate([np.abs(np.diff(size)) for size in sizes])
     return round(float((steps > np.log(2)).mean()), 4) if len(steps) else None
 
 
@@ -64,10 +64,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--part-repeats", type=int, default=ABLATION_REPEATS)
     parser.add_argument("--summary", action="store_true", help="only rewrite CSV files and tables")
     parser.add_argument("--jobs", type=int, default=1)
-    given = parser.parse_args(arguments)
-    panels, parts = panel_cells(given.repeats), part_cells(given.part_repeats)
-    if not given.summary:
-        run_all(sorted([*panels, *parts], key=lambda cell: (cell.repeat, cell.method in SETTINGS[:3])), given.jobs)
+    options = parser.parse_args(arguments)
+    panels, parts = panel_cells(options.repeats), part_cells(options.part_repeats)
+    if not options.summary:
+        run_all(sorted([*panels, *parts], key=lambda cell: (cell.repeat, cell.method in SETTINGS[:3])), options.jobs)
     write_csv(FILE, rows_with_leaps(panels))
     write_csv(PARTS_FILE, rows_with_leaps(parts))
     from benchmarks import paper_page  # reads what was just written

@@ -194,11 +194,11 @@ def contests(models: Models, pool: Pool, method: Assured, seed: int, *, tiers: b
 
 def best_excluded(contest: Contest, accuracy: NDArray[np.float64], task: Task) -> bool:
     """Whether the ranking would call a truly best model worse: as in `altmas.ranking`, for these models alone."""
-    others = [int(k) for k in np.flatnonzero(accuracy == accuracy.max()) if k != contest.best]
-    if not others or contest.drawn < LEAST_RANKED:
+    rivals = [int(k) for k in np.flatnonzero(accuracy == accuracy.max()) if k != contest.best]
+    if not rivals or contest.drawn < LEAST_RANKED:
         return False
-    factors = contest.critical(task.confidence, stream(task.seed, "ranking", contest.labels), others)
-    return any(contest.interval(contest.best, k, float(factors[k]))[0] > 0 for k in others)
+    factors = contest.critical(task.confidence, stream(task.seed, "ranking", contest.labels), rivals)
+    return any(contest.interval(contest.best, k, float(factors[k]))[0] > 0 for k in rivals)
 
 
 def choices(models: Models, pool: Pool, way: str, seed: int) -> Iterator[dict[str, Any]]:
@@ -237,13 +237,13 @@ def summary() -> list[dict[str, Any]]:
     """Rows of the table: one for each pool, way and number of labels."""
     rows = []
     for way in (*CHOOSERS, "tiers"):
-        found = Runs(RUNS / f"ranking_{way}.jsonl", "pool", "seed").read()
+        runs = Runs(RUNS / f"ranking_{way}.jsonl", "pool", "seed").read()
         for name in POOLS:
-            own = [one for one in found if one["pool"] == name]
-            for place, labels in enumerate(LABELS if own else ()):
-                looks = [one["looks"][place] for one in own]
+            own = [run for run in runs if run["pool"] == name]
+            for index, labels in enumerate(LABELS if own else ()):
+                looks = [run["looks"][index] for run in own]
                 regret = np.array([look["regret"] for look in looks])
-                ever = [any(look.get("excluded_best", False) for look in one["looks"][: place + 1]) for one in own]
+                ever = [any(look.get("excluded_best", False) for look in run["looks"][: index + 1]) for run in own]
                 rows.append(
                     {
                         "pool": name,
@@ -254,7 +254,7 @@ def summary() -> list[dict[str, Any]]:
                         "within_1_point": round(float((regret <= NEAR + 1e-12).mean()), 3),
                         "excluded": mean_of([look["excluded"] for look in looks if "excluded" in look]),
                         "best_ever_excluded": round(float(np.mean(ever)), 4),
-                        "seconds": round(float(np.mean([one["seconds"] for one in own])), 2),
+                        "seconds": round(float(np.mean([run["seconds"] for run in own])), 2),
                     }
                 )
     return rows
@@ -285,13 +285,14 @@ def page() -> None:
     """The tables of docs/ranking.md and the figure, from the table of results."""
     rows = read_numbers(TABLE)
     of = {(row["pool"], row["way"], row["labels"]): row for row in rows}
-    told = []
+    lines = []
     for name in POOLS:
         for way in CHOOSERS:
             own = [of.get((name, way, labels)) for labels in LABELS]
             if all(own):
                 cells = [f"{row['within_1_point']:.2f} ({100 * row['regret']:.2f})" for row in own if row]
-                told.append([name, way, *cells, labels_to_match(rows, name, way), str(own[0]["runs"] if own[0] else 0)])
+                runs = str(own[0]["runs"] if own[0] else 0)
+                lines.append([name, way, *cells, labels_to_match(rows, name, way), runs])
     head = ["pool", "way", *(f"{labels} labels" for labels in LABELS), "as good as random at 200", "runs"]
     tiers = []
     for name in POOLS:
@@ -305,7 +306,7 @@ def page() -> None:
                 tiers.append([name, models, belief, shown, ever, str(last["runs"])])
     tier_head = ["pool", "models", "belief", "shown to be worse at 200", "best ever excluded", "runs"]
     text = (DOCS / "ranking.md").read_text(encoding="utf-8")
-    text = with_table(text, "choices", markdown(head, told))
+    text = with_table(text, "choices", markdown(head, lines))
     text = with_table(text, "tiers", markdown(tier_head, tiers))
     (DOCS / "ranking.md").write_text(text, encoding="utf-8")
     models = (DOCS / "models.md").read_text(encoding="utf-8")
@@ -345,13 +346,13 @@ TRAINED: Final = (30, 100, 300)
 def losses(pool: Pool, truth: Ints, seed: int) -> list[float]:
     """Mean -ln P(truth) of the points without a label, after each number of random labels."""
     order = np.random.default_rng([seed, 7]).permutation(len(pool))
-    found = []
+    means = []
     for n in TRAINED:
         rows, rest = order[:n], order[n:]
         belief = belief_of(pool, describe(pool), rows, truth[rows], np.ones(n), folds_of(len(pool), seed))
         chance = belief.rows(rest)[np.arange(len(rest)), truth[rest]]
-        found.append(float(-np.log(np.maximum(chance, 1e-5)).mean()))
-    return found
+        means.append(float(-np.log(np.maximum(chance, 1e-5)).mean()))
+    return means
 
 
 def run_belief(runs: int, pools: tuple[str, ...]) -> None:
@@ -364,30 +365,30 @@ def run_belief(runs: int, pools: tuple[str, ...]) -> None:
         first = every.with_models(every.models[0])
         for seed in range(runs):
             if (name, seed) not in done:
-                told = {"first": losses(first, models.truth, seed), "all": losses(every, models.truth, seed)}
-                store.add({"pool": name, "seed": seed, **told})
+                means = {"first": losses(first, models.truth, seed), "all": losses(every, models.truth, seed)}
+                store.add({"pool": name, "seed": seed, **means})
 
 
 def belief_rows() -> list[dict[str, Any]]:
-    found = Runs(RUNS / "ranking_belief.jsonl", "pool", "seed").read()
+    runs = Runs(RUNS / "ranking_belief.jsonl", "pool", "seed").read()
     rows = []
     for name in POOLS:
-        own = [one for one in found if one["pool"] == name]
-        for place, n in enumerate(TRAINED if own else ()):
-            first, every = (round(float(np.mean([one[key][place] for one in own])), 4) for key in ("first", "all"))
+        own = [run for run in runs if run["pool"] == name]
+        for index, n in enumerate(TRAINED if own else ()):
+            first, every = (round(float(np.mean([run[key][index] for run in own])), 4) for key in ("first", "all"))
             rows.append({"pool": name, "labels": n, "runs": len(own), "first": first, "all": every})
     return rows
 
 
 def belief_table(rows: list[dict[str, Any]]) -> str:
-    told = []
+    lines = []
     for name in POOLS:
         own = [row for row in rows if row["pool"] == name]
         if own:
             first, every = (" / ".join(f"{row[key]:.3f}" for row in own) for key in ("first", "all"))
-            told.append([name, str(load(name).answers.shape[1]), first, every, str(own[0]["runs"])])
+            lines.append([name, str(load(name).answers.shape[1]), first, every, str(own[0]["runs"])])
     head = ["pool", "models", f"first model alone, n = {' / '.join(map(str, TRAINED))}", "all models", "runs"]
-    return markdown(head, told)
+    return markdown(head, lines)
 
 
 def main() -> None:
@@ -396,12 +397,12 @@ def main() -> None:
     parser.add_argument("--way", choices=[*CHOOSERS, "tiers"], action="append")
     parser.add_argument("--pool", choices=POOLS, action="append")
     parser.add_argument("--runs", type=int, default=100)
-    given = parser.parse_args()
-    if given.part == "run":
-        for way in given.way or [*CHOOSERS, "tiers"]:
-            run(way, given.runs, tuple(given.pool or POOLS))
-    elif given.part == "belief":
-        run_belief(given.runs, tuple(given.pool or POOLS))
+    options = parser.parse_args()
+    if options.part == "run":
+        for way in options.way or [*CHOOSERS, "tiers"]:
+            run(way, options.runs, tuple(options.pool or POOLS))
+    elif options.part == "belief":
+        run_belief(options.runs, tuple(options.pool or POOLS))
     else:
         write_csv(TABLE, with_earlier(summary(), read_numbers(TABLE)))
         write_csv(BELIEF, belief_rows() or read_numbers(BELIEF))

@@ -128,10 +128,10 @@ def our_ppi_of_the_rest(w: World) -> Array:
 def glide_ppi(w: World) -> Array:
     from glide.estimators import PPIMeanEstimator
 
-    told = np.full(len(w.pool), np.nan)
-    told[w.rows] = w.right[w.rows]
-    found = PPIMeanEstimator().estimate(told, w.confidence, power_tuning=False)
-    return np.array([found.confidence_interval.mean])
+    labels = np.full(len(w.pool), np.nan)
+    labels[w.rows] = w.right[w.rows]
+    result = PPIMeanEstimator().estimate(labels, w.confidence, power_tuning=False)
+    return np.array([result.confidence_interval.mean])
 
 
 def included(w: World) -> tuple[Array, Batch]:
@@ -152,10 +152,10 @@ def glide_active_inference(w: World) -> Array:
 
     pi, batch = included(w)
     pi[batch.indices] = batch.record["inclusion"]
-    told = np.full(len(w.pool), np.nan)
-    told[batch.indices] = w.right[batch.indices]
+    labels = np.full(len(w.pool), np.nan)
+    labels[batch.indices] = w.right[batch.indices]
     proxy = np.asarray(w.pool.scores, np.float64)[np.arange(len(w.pool)), w.pool.predictions]
-    return np.array([ASIMeanEstimator().estimate(told, proxy, pi, power_tuning=False).confidence_interval.mean])
+    return np.array([ASIMeanEstimator().estimate(labels, proxy, pi, power_tuning=False).confidence_interval.mean])
 
 
 # ---------------------------------------------------------------- strata
@@ -181,8 +181,8 @@ def ssepy_strata(w: World) -> Array:
 
     _, strata, batch = stratified_draw(w)
     rows = np.sort(batch.indices)
-    found = Estimator(w.confidence, strata, rows, "ssrs").compute(w.right[rows], estimator="ht")
-    return np.concatenate(found)
+    result = Estimator(w.confidence, strata, rows, "ssrs").compute(w.right[rows], estimator="ht")
+    return np.concatenate(result)
 
 
 def our_sawade(w: World) -> Array:
@@ -283,7 +283,7 @@ def modal_bald(w: World) -> Array:
         def predict_proba(self, x: Array) -> Array:
             return self.probabilities[x]
 
-    own = [classifier_entropy(Learner(one), points) for one in w.probs]
+    own = [classifier_entropy(Learner(probabilities), points) for probabilities in w.probs]
     return np.asarray(consensus_entropy(Learner(w.probs.mean(0)), points) - np.mean(own, axis=0))
 
 
@@ -315,8 +315,8 @@ def redux_batch(w: World) -> Array:
     from batchbald_redux.batchbald import get_batchbald_batch
 
     logs = torch.log(torch.from_numpy(np.moveaxis(w.probs, 0, 1).copy()))
-    found = get_batchbald_batch(logs, BATCH, 10**4, dtype=torch.double)
-    return np.array([found.indices, found.scores])
+    batch = get_batchbald_batch(logs, BATCH, 10**4, dtype=torch.double)
+    return np.array([batch.indices, batch.scores])
 
 
 def activeml_batch(w: World) -> Array:
@@ -388,22 +388,22 @@ def seconds_of(function: Callable[[World], Array], w: World, repeats: int = 5) -
     return result, least
 
 
-def compare(one: Comparison, w: World) -> dict[str, Any]:
+def compare(comparison: Comparison, w: World) -> dict[str, Any]:
     """The row of a comparison: largest difference where the method is the same, and seconds."""
-    ours, mine = seconds_of(one.ours, w)
-    theirs, other = seconds_of(one.theirs, w)
+    ours, our_seconds = seconds_of(comparison.ours, w)
+    theirs, their_seconds = seconds_of(comparison.theirs, w)
     same = ours.shape == theirs.shape
     return {
-        "package": one.package,
-        "version": one.version,
-        "what": one.what,
-        "same method": one.close is not None,
+        "package": comparison.package,
+        "version": comparison.version,
+        "what": comparison.what,
+        "same method": comparison.close is not None,
         "ours": float(f"{ours.ravel()[0]:.6g}"),
         "theirs": float(f"{theirs.ravel()[0]:.6g}"),
         "largest difference": float(f"{np.abs(ours - theirs).max():.2g}") if same else "",
-        "our seconds": float(f"{mine:.3g}"),
-        "their seconds": float(f"{other:.3g}"),
-        "theirs / ours": float(f"{other / mine:.3g}"),
+        "our seconds": float(f"{our_seconds:.3g}"),
+        "their seconds": float(f"{their_seconds:.3g}"),
+        "theirs / ours": float(f"{their_seconds / our_seconds:.3g}"),
     }
 
 
@@ -412,16 +412,16 @@ def main() -> None:
 
     warnings.simplefilter("ignore")
     path = RESULTS / "reference.csv"
-    kept: dict[tuple[str, str], dict[str, Any]] = {(row["package"], row["what"]): row for row in read_csv(path)}
+    rows: dict[tuple[str, str], dict[str, Any]] = {(row["package"], row["what"]): row for row in read_csv(path)}
     sizes = world(n_points=10_000, labels=400, draws=50, believed=1000, n_classes=3)
-    for one in COMPARISONS:
-        if not one.version:
-            print(f"left out: {one.package} is not installed ({one.what})")
+    for comparison in COMPARISONS:
+        if not comparison.version:
+            print(f"left out: {comparison.package} is not installed ({comparison.what})")
             continue
-        kept[one.package, one.what] = row = compare(one, sizes)
+        rows[comparison.package, comparison.what] = row = compare(comparison, sizes)
         print(" | ".join(f"{value}" for value in row.values()))
-    order = [(one.package, one.what) for one in COMPARISONS]
-    write_csv(path, [kept[key] for key in order if key in kept])
+    order = [(comparison.package, comparison.what) for comparison in COMPARISONS]
+    write_csv(path, [rows[key] for key in order if key in rows])
 
 
 if __name__ == "__main__":

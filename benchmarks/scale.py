@@ -93,13 +93,13 @@ def made_up(n: int, columns: int, classes: int) -> Path:
 
 def pool_in(folder: Path, scores: bool) -> Pool:
     """The pool in a folder, features and scores memory-mapped; a random sample of what is larger than `LARGE`."""
-    given = np.load(folder / "scores.npy", mmap_mode="r")
-    classes, features = list(range(given.shape[1])), np.load(folder / "features.npy", mmap_mode="r")
+    all_scores = np.load(folder / "scores.npy", mmap_mode="r")
+    classes, features = list(range(all_scores.shape[1])), np.load(folder / "features.npy", mmap_mode="r")
     if len(features) > LARGE:
         files: dict[str, Any] = {"features": folder / "features.npy"}
         files |= {"scores": folder / "scores.npy"} if scores else {}
         return Pool.from_table(folder / "pool.parquet", prediction="prediction", classes=classes, **files)
-    return Pool(features, np.load(folder / "predictions.npy"), scores=given if scores else None, classes=classes)
+    return Pool(features, np.load(folder / "predictions.npy"), scores=all_scores if scores else None, classes=classes)
 
 
 # ---------------------------------------------------------------- one cell
@@ -109,13 +109,13 @@ class Laps:
     """Processor seconds between calls, and the peak of memory in GB at them."""
 
     def __init__(self) -> None:
-        self.found: Row = {}
+        self.figures: Row = {}
         self.last = time.process_time()
 
     def __call__(self, name: str) -> None:
         now = time.process_time()
-        self.found[name] = round(now - self.last, 3)
-        self.found[f"{name} GB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3)
+        self.figures[name] = round(now - self.last, 3)
+        self.figures[f"{name} GB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3)
         self.last = now
 
 
@@ -124,7 +124,7 @@ def new_session(folder: Path, path: Path, scores: bool) -> Row:
     lap, truth = Laps(), np.load(folder / "truth.npy", mmap_mode="r")
     pool = pool_in(folder, scores)
     lap("pool")
-    lap.found["sampled"] = len(pool)
+    lap.figures["sampled"] = len(pool)
     session = Session.create(path, pool)
     lap("create")
     session.ask(BATCH)
@@ -133,7 +133,7 @@ def new_session(folder: Path, path: Path, scores: bool) -> Row:
     lap("100 labels")
     session.estimate()
     lap("estimate")
-    return lap.found
+    return lap.figures
 
 
 def next_call(folder: Path, path: Path, scores: bool) -> Row:
@@ -146,7 +146,7 @@ def next_call(folder: Path, path: Path, scores: bool) -> Row:
     lap("next ask")
     session.estimate()
     lap("next estimate")
-    return lap.found
+    return lap.figures
 
 
 def _label(session: Session, truth: Array, labels: int, batch: int) -> None:
@@ -157,16 +157,16 @@ def _label(session: Session, truth: Array, labels: int, batch: int) -> None:
 def measure(n: int, columns: int, classes: int, scores: bool) -> Row:
     """One cell, each part in a process of its own."""
     folder = made_up(n, columns, classes)
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "scale.altmas"
-        found: Row = {}
+    with tempfile.TemporaryDirectory() as temp:
+        path = Path(temp) / "scale.altmas"
+        row: Row = {}
         for part in ("new_session", "next_call"):
             call = f"from benchmarks import scale; scale.child({part!r}, {str(folder)!r}, {str(path)!r}, {scores})"
-            told = subprocess.run([sys.executable, "-c", call], check=True, capture_output=True, text=True)
-            found |= json.loads(told.stdout.splitlines()[-1])
-        found["session MB"] = round(path.stat().st_size / 1e6, 1)
-        found["description MB"] = round(sum(one.stat().st_size for one in Path(place).glob("*-description")) / 1e6, 1)
-    return {"points": n, "columns": columns, "classes": classes, "scores": scores, **found}
+            process = subprocess.run([sys.executable, "-c", call], check=True, capture_output=True, text=True)
+            row |= json.loads(process.stdout.splitlines()[-1])
+        row["session MB"] = round(path.stat().st_size / 1e6, 1)
+        row["description MB"] = round(sum(file.stat().st_size for file in Path(temp).glob("*-description")) / 1e6, 1)
+    return {"points": n, "columns": columns, "classes": classes, "scores": scores, **row}
 
 
 def child(part: str, folder: str, path: str, scores: bool) -> None:
@@ -182,8 +182,8 @@ def long_session(labels: int, points: int) -> Row:
     """Processor seconds of open, status, ask and estimate with so many labels told."""
     folder = made_up(points, 64, 10)
     truth, pool = np.load(folder / "truth.npy"), pool_in(folder, False)
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "long.altmas"
+    with tempfile.TemporaryDirectory() as temp:
+        path = Path(temp) / "long.altmas"
         session = Session.create(path, pool)
         _label(session, truth, labels, LONG_BATCH)
         session.estimate()
@@ -201,7 +201,7 @@ def long_session(labels: int, points: int) -> Row:
         lap("two labels")
         session.estimate()
         lap("estimate")
-    return {name: value for name, value in lap.found.items() if "GB" not in name and name != "two labels"}
+    return {name: value for name, value in lap.figures.items() if "GB" not in name and name != "two labels"}
 
 
 # ---------------------------------------------------------------- tables
@@ -245,9 +245,9 @@ def cells_table(rows: Sequence[Row]) -> str:
                 row["columns"],
                 row["classes"],
                 "yes" if str(row["scores"]) == "True" else "no",
-                f"{sum(float(row[one]) for one in ('pool', 'create', 'first ask')):.1f}",
+                f"{sum(float(row[column]) for column in ('pool', 'create', 'first ask')):.1f}",
                 f"{float(row['estimate GB']):.2f}",
-                *(f"{float(row[one]):.2f}" for one in ("estimate", "open, status", "next estimate")),
+                *(f"{float(row[column]):.2f}" for column in ("estimate", "open, status", "next estimate")),
                 row["session MB"],
                 row["description MB"],
             ]
@@ -296,13 +296,13 @@ def main() -> None:
     for name in ("n", "columns", "classes"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--scores", action="store_true")
-    asked = parser.parse_args()
-    if asked.what == "table":
+    options = parser.parse_args()
+    if options.what == "table":
         write_tables()
-    elif asked.what == "long":
+    elif options.what == "long":
         print(json.dumps(long_session(LONG, LONG_POINTS)))
     else:
-        cells = CELLS if asked.n is None else ((asked.n, asked.columns, asked.classes, asked.scores),)
+        cells = CELLS if options.n is None else ((options.n, options.columns, options.classes, options.scores),)
         for cell in cells:
             if cell not in CELL_RUNS.done():
                 CELL_RUNS.add(measure(*cell))

@@ -75,8 +75,8 @@ def adult() -> NamedPool:
 
 def _arrays(name: str, *needed: str) -> dict[str, np.ndarray]:
     folder = data_folder()
-    place = (folder or Path("ALTMAS_DATA")) / name / "pool.npz"
-    return read_npz(place, "set ALTMAS_DATA to the folder that holds it", *needed)
+    file = (folder or Path("ALTMAS_DATA")) / name / "pool.npz"
+    return read_npz(file, "set ALTMAS_DATA to the folder that holds it", *needed)
 
 
 POOLS: Final[dict[str, Callable[[], NamedPool]]] = {
@@ -111,21 +111,21 @@ def runs_of(
 ) -> Iterator[Row]:
     """The runs of a pool that are not done yet, one after another."""
     done = Runs(FILE, "pool", "metric", "method", "seed").done()
-    wanted = [
+    missing = [
         (metric, method, seed) for seed in range(repeats) for metric in metrics for method in methods
         if (pool_name, metric, method, seed) not in done
     ]  # fmt: skip
-    if not wanted:
+    if not missing:
         return
     named, pool = loaded(pool_name)
-    for metric, method, seed in wanted:
+    for metric, method, seed in missing:
         task = Task(pool, metric_set(metric, pool), seed=seed)
         (exact,) = truth_values(pool, named.truth, task.metrics).values()
         history, rows, started = History(len(pool)), [], time.perf_counter()
         for labels in BUDGETS:
             history = label_until(METHODS[method], task, history, labels, BATCH, named.truth.__getitem__)
-            one = METHODS[method].estimate(task, history)[0]
-            rows.append({"labels": labels, "value": one.value, "low": one.low, "high": one.high})
+            estimate = METHODS[method].estimate(task, history)[0]
+            rows.append({"labels": labels, "value": estimate.value, "low": estimate.low, "high": estimate.high})
         yield {
             "pool": pool_name,
             "metric": metric,
@@ -156,18 +156,18 @@ def variances(task: Task, history: History, truth: Array) -> dict[str, float]:
     pool, metric, method = task.pool, task.metrics[0], Assured()
     points, whole = np.arange(len(pool)), np.ones(len(pool), np.bool_)
     items = metric.at(pool, LabelWeights.of_truth(truth, len(pool.classes), whole))[1]
-    told = items.at(points, truth)
+    at_truth = items.at(points, truth)
     samples = method._samples(task, history, stages_of(history))
     shares = Difference(samples, pool, history.known, whole, np.zeros(0, np.int64)).shares
-    found = {"random": of_random_sample(told + items.constant(), len(history.labels)), "design": 0.0, "uniform": 0.0}
+    sums = {"random": of_random_sample(at_truth + items.constant(), len(history.labels)), "design": 0.0, "uniform": 0.0}
     for share, sample in zip(shares, samples, strict=True):
         inside = sample.stage.population
         chance = np.maximum(sample.stage.chances[inside], 1e-9)
-        residual = (told - items.mean(points, sample.belief))[inside]
+        residual = (at_truth - items.mean(points, sample.belief))[inside]
         centre = ((1 - chance) * residual).sum() / (1 - chance).sum()
-        found["design"] += share**2 * float(((1 - chance) / chance * (residual - centre) ** 2).sum())
-        found["uniform"] += share**2 * of_random_sample(residual, len(sample.rows))
-    return found
+        sums["design"] += share**2 * float(((1 - chance) / chance * (residual - centre) ** 2).sum())
+        sums["uniform"] += share**2 * of_random_sample(residual, len(sample.rows))
+    return sums
 
 
 def of_random_sample(values: Array, n: int) -> float:
@@ -187,26 +187,27 @@ def design_runs(repeats: int, pools: list[str], metrics: list[str]) -> None:
                     named, pool = loaded(name)
                     task = Task(pool, metric_set(metric, pool), seed=seed)
                     until = (Assured(), task, History(len(pool)), BUDGETS[-1], BATCH, named.truth.__getitem__)
-                    found = variances(task, label_until(*until), named.truth)
-                    store.add({"pool": name, "metric": metric, "seed": seed, **found})
+                    row = variances(task, label_until(*until), named.truth)
+                    store.add({"pool": name, "metric": metric, "seed": seed, **row})
 
 
 def design_summary() -> list[Row]:
     """One row for each pool and metric: geometric means over the runs."""
-    found: dict[tuple[str, str], list[Row]] = {}
-    for one in Runs(DESIGNS).read():
-        found.setdefault((one["pool"], one["metric"]), []).append(one)
+    by_cell: dict[tuple[str, str], list[Row]] = {}
+    for run in Runs(DESIGNS).read():
+        by_cell.setdefault((run["pool"], run["metric"]), []).append(run)
+    in_order = sorted(by_cell.items(), key=lambda entry: (list(POOLS).index(entry[0][0]), entry[0][1]))
     return [
         {"pool": pool, "metric": metric, "labels": BUDGETS[-1], "runs": len(mine)}
-        | {"label_value": _ratio(mine, "random", "design"), "least": min(one["random"] / one["design"] for one in mine)}
+        | {"label_value": _ratio(mine, "random", "design"), "least": min(run["random"] / run["design"] for run in mine)}
         | {"by_belief": _ratio(mine, "random", "uniform"), "by_draws": _ratio(mine, "uniform", "design")}
         | {"random_error": math.sqrt(mine[0]["random"])}
-        for (pool, metric), mine in sorted(found.items(), key=lambda one: (list(POOLS).index(one[0][0]), one[0][1]))
+        for (pool, metric), mine in in_order
     ]
 
 
 def _ratio(runs: list[Row], above: str, below: str) -> float:
-    return math.exp(float(np.mean([math.log(one[above] / one[below]) for one in runs])))
+    return math.exp(float(np.mean([math.log(run[above] / run[below]) for run in runs])))
 
 
 def _design_table(rows: list[Row]) -> str:
@@ -220,20 +221,20 @@ def _design_table(rows: list[Row]) -> str:
 
 def summary() -> list[Row]:
     """One row for each pool, metric and number of labels."""
-    found: dict[tuple[str, str, str, int], list[Row]] = {}
-    for one in Runs(FILE).read():
-        for at in one["at"]:
-            key = (one["pool"], one["metric"], one["method"], at["labels"])
-            found.setdefault(key, []).append(at | {"truth": one["truth"]})
+    by_cell: dict[tuple[str, str, str, int], list[Row]] = {}
+    for run in Runs(FILE).read():
+        for at in run["at"]:
+            key = (run["pool"], run["metric"], run["method"], at["labels"])
+            by_cell.setdefault(key, []).append(at | {"truth": run["truth"]})
     rows = []
-    for (pool, metric, method, labels), mine in found.items():
-        random = found.get((pool, metric, "tradition", labels), [])
+    for (pool, metric, method, labels), mine in by_cell.items():
+        random = by_cell.get((pool, metric, "tradition", labels), [])
         if method != "assured" or not random:
             continue
         worth = label_value(_squares(mine), _squares(random))
         rows.append(
             {"pool": pool, "metric": metric, "labels": labels, "runs": len(mine), "truth": mine[0]["truth"]}
-            | {"bias": float(np.nanmean([one["value"] - one["truth"] for one in mine]))}
+            | {"bias": float(np.nanmean([row["value"] - row["truth"] for row in mine]))}
             | {"rmse": float(np.sqrt(_squares(mine).mean())), "coverage": _coverage(mine), "width": _width(mine)}
             | {"random_rmse": float(np.sqrt(_squares(random).mean())), "random_coverage": _coverage(random)}
             | {"random_width": _width(random)}
@@ -259,18 +260,18 @@ def with_earlier(rows: list[Row], earlier: list[Row]) -> list[Row]:
 
 
 def _squares(rows: list[Row]) -> np.ndarray:
-    errors = np.array([one["value"] - one["truth"] for one in rows])
+    errors = np.array([row["value"] - row["truth"] for row in rows])
     return np.asarray(errors[np.isfinite(errors)] ** 2)
 
 
 def _coverage(rows: list[Row]) -> float:
     """Share of the intervals that hold the truth; runs without an interval are left out."""
-    held = [one["low"] <= one["truth"] <= one["high"] for one in rows if math.isfinite(one["low"])]
+    held = [row["low"] <= row["truth"] <= row["high"] for row in rows if math.isfinite(row["low"])]
     return float(np.mean(held)) if held else math.nan
 
 
 def _width(rows: list[Row]) -> float:
-    widths = [one["high"] - one["low"] for one in rows if math.isfinite(one["low"])]
+    widths = [row["high"] - row["low"] for row in rows if math.isfinite(row["low"])]
     return float(np.mean(widths)) if widths else math.nan
 
 
@@ -341,9 +342,9 @@ def _figure(rows: list[Row]) -> None:
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5))
     pools = list(dict.fromkeys(row["pool"] for row in rows))
-    for place, metric in enumerate([*SCORES, GAP]):
+    for index, metric in enumerate([*SCORES, GAP]):
         mine = [row for row in rows if row["metric"] == metric]
-        at = [pools.index(row["pool"]) + (place - 1.5) * 0.15 for row in mine]
+        at = [pools.index(row["pool"]) + (index - 1.5) * 0.15 for row in mine]
         value = np.array([row["label_value"] for row in mine])
         ends = np.array([[row["label_value_low"], row["label_value_high"]] for row in mine]).reshape(-1, 2)
         name = "recall, women - men" if metric == GAP else metric
@@ -365,11 +366,11 @@ def main() -> None:
     parser.add_argument("--pool", action="append", default=[], choices=list(POOLS))
     parser.add_argument("--metric", action="append", default=[])
     parser.add_argument("--method", action="append", default=[], choices=list(METHODS))
-    given = parser.parse_args()
-    if given.what == "run":
-        run(given.runs, given.pool, given.metric, given.method)
-    elif given.what == "design":
-        design_runs(given.runs, given.pool, given.metric)
+    options = parser.parse_args()
+    if options.what == "run":
+        run(options.runs, options.pool, options.metric, options.method)
+    elif options.what == "design":
+        design_runs(options.runs, options.pool, options.metric)
     else:
         write(with_earlier(summary(), read_numbers(TABLE)))
 

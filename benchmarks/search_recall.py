@@ -44,10 +44,10 @@ class Search:
 
     def belief(self, known: Array) -> Array:
         """(N,) believed P(relevant), by a logistic regression on the labels so far."""
-        told = known >= 0
-        if len(np.unique(known[told])) < 2:
-            return np.full(len(known), (known[told].sum() + 1) / (told.sum() + 20))
-        model = LogisticRegression(C=1.0, max_iter=300).fit(self.features[told], known[told])
+        labelled = known >= 0
+        if len(np.unique(known[labelled])) < 2:
+            return np.full(len(known), (known[labelled].sum() + 1) / (labelled.sum() + 20))
+        model = LogisticRegression(C=1.0, max_iter=300).fit(self.features[labelled], known[labelled])
         return np.asarray(model.predict_proba(self.features)[:, 1])
 
 
@@ -131,9 +131,9 @@ def most_relevant(search: Search, order: Array, stages: list[Stage]) -> Array:
     counts = np.unique(np.concatenate([np.arange(1, 300), np.geomspace(300, n, 40).astype(int)]))
     log = log_capital(terms(ratio, stages, counts / n), ERROR, *horizons(n // 2, n))[:, 1]
     rejected = np.maximum.accumulate(log, 0) >= np.log(1 / ERROR)
-    kept = len(counts) - np.argmin(np.column_stack([rejected[:, ::-1], np.zeros(len(log), bool)]), axis=1)
+    largest = len(counts) - np.argmin(np.column_stack([rejected[:, ::-1], np.zeros(len(log), bool)]), axis=1)
     known_before = len(order) - len(log)
-    return np.append(np.full(known_before, n), np.append(0, counts)[kept])
+    return np.append(np.full(known_before, n), np.append(0, counts)[largest])
 
 
 def ours(search: Search, order: Array, stages: list[Stage], target: float) -> int | None:
@@ -202,21 +202,21 @@ def summary(topic: int, search: Search, rows: list[dict[str, Any]]) -> Iterator[
 def main() -> None:
     parser = argparse.ArgumentParser(description="Recall certificates for a search.")
     parser.add_argument("--runs", type=int, default=25, help="for each review")
-    given = parser.parse_args()
+    options = parser.parse_args()
     runs = Runs(cache_folder() / "search_recall.jsonl", "topic", "seed")
     searches = [read(topic) for topic in range(len(TOPICS))]
     done = {runs.key_of(run): run["rows"] for run in runs.read()}
-    found: list[list[dict[str, Any]]] = [[] for _ in TOPICS]
-    for seed in range(given.runs):
+    by_topic: list[list[dict[str, Any]]] = [[] for _ in TOPICS]
+    for seed in range(options.runs):
         for topic, search in enumerate(searches):
             key = TOPICS[topic], seed
             if key not in done:
                 done[key] = one_run(search, topic, seed)
                 runs.add({"topic": key[0], "seed": seed, "rows": done[key]})
-            found[topic] += done[key]
-        rows = [row for topic, search in enumerate(searches) for row in summary(topic, search, found[topic])]
+            by_topic[topic] += done[key]
+        rows = [row for topic, search in enumerate(searches) for row in summary(topic, search, by_topic[topic])]
         write_csv(RESULTS / "search_recall.csv", rows)
-        print(f"{seed + 1} of {given.runs} runs", flush=True)
+        print(f"{seed + 1} of {options.runs} runs", flush=True)
 
 
 if __name__ == "__main__":

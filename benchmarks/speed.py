@@ -98,7 +98,7 @@ def bare_products(draws: DropoutDraws, features: Features, n: int) -> None:
     w1 = draws.trained.weights.w1
     x = features[:step]
     hidden = np.maximum(w1.T @ x.T, 0)
-    operands = [(np.ascontiguousarray(hidden[kept.units]), kept.w2, kept.w3) for kept in draws.networks]
+    operands = [(np.ascontiguousarray(hidden[network.units]), network.w2, network.w3) for network in draws.networks]
 
     def of_chunk(size: int) -> None:
         _ = w1.T @ x[:size].T
@@ -171,36 +171,36 @@ def measure_elsewhere(n: int, preset: str = AltMas().preset, rounds: int = ROUND
             check=True,
             env=os.environ | {"JAX_COMPILATION_CACHE_DIR": empty},
         )
-    found: dict[str, Any] = json.loads(run.stdout)
-    found["spent"] = {stage: Spent(*seconds) for stage, seconds in found["spent"].items()}
-    return found
+    measured: dict[str, Any] = json.loads(run.stdout)
+    measured["spent"] = {stage: Spent(*seconds) for stage, seconds in measured["spent"].items()}
+    return measured
 
 
 Line = tuple[str, str, float, float | None]
 """What, at how many points, its value, its limit."""
 
 
-def report(found: dict[int, dict[str, Any]]) -> list[Line]:
+def report(measured: dict[int, dict[str, Any]]) -> list[Line]:
     """Every figure."""
     lines: list[Line] = []
-    for n, one in found.items():
-        size, spent = str(n), one["spent"]
+    for n, figures in measured.items():
+        size, spent = str(n), figures["spent"]
         for stage in (*STAGES, *(name for name in (MEDIAN,) if name in spent)):
             lines.append((f"seconds, {stage}", size, spent[stage].clock, None))
             lines.append((f"processor seconds, {stage}", size, spent[stage].processors, None))
         looked = spent["posterior pass"].processors
         lines += [
-            ("pseudo-labels", size, one["pseudo-labels"], None),
-            ("load average meanwhile", size, one["load"], None),
+            ("pseudo-labels", size, figures["pseudo-labels"], None),
+            ("load average meanwhile", size, figures["load"], None),
             _held("posterior pass / bare products", size, looked / spent["bare products"].processors),
             _held("scoring / posterior pass", size, spent["scoring"].processors / looked),
-            _held("peak memory in GB", size, one["peak memory"]),
+            _held("peak memory in GB", size, figures["peak memory"]),
         ]
         if n == 10_000:
             lines.append(_held("processor seconds of a round", size, spent[MEDIAN].processors))
             lines.append(_held("processor seconds of the first round", size, spent["first round"].processors))
-    if 10_000 in found and 100_000 in found:
-        small, large = (found[n]["spent"]["whole round"].processors for n in (10_000, 100_000))
+    if 10_000 in measured and 100_000 in measured:
+        small, large = (measured[n]["spent"]["whole round"].processors for n in (10_000, 100_000))
         lines.append(_held("round at 100,000 / round at 10,000", "", large / small))
     return lines
 

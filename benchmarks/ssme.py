@@ -9,7 +9,6 @@ package's own tutorial does with 1,000 unlabelled ones. `assured` chooses its 10
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from importlib import import_module
@@ -24,7 +23,7 @@ from altmas.pool import Pool
 from altmas.simulate import label_until
 from altmas.task import Task
 from benchmarks.scores import _arrays
-from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv
+from benchmarks.store import RESULTS, RUNS, Row, Runs, run_or_table, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 MODELS: Final = ("ERM", "IRM", "CORAL")
@@ -41,19 +40,20 @@ def one_run(seed: int) -> Row:
     columns = [arrays["models"].tolist().index(name) for name in MODELS]
     scores, truth = arrays["model_scores"][rows][:, columns].astype(np.float64), arrays["y"][rows].astype(np.int64)
     started = time.process_time()
-    found = _by_package(scores, truth, rng.choice(ITEMS, LABELS, replace=False), seed)
+    by_cell = _by_package(scores, truth, rng.choice(ITEMS, LABELS, replace=False), seed)
     seconds = time.process_time() - started
-    for place, model in enumerate(MODELS):
-        own = np.column_stack([1 - scores[:, place], scores[:, place]])
+    for column, model in enumerate(MODELS):
+        own = np.column_stack([1 - scores[:, column], scores[:, column]])
         pool = Pool(None, np.array(["fine", "toxic"])[own.argmax(1)], scores=own, classes=["fine", "toxic"])
         for metric in METRICS.values():
             task = Task(pool, metric_set(metric, pool), seed=seed)
             history = label_until(Assured(), task, History(ITEMS), LABELS, 20, truth.__getitem__)
-            (one,) = Assured().estimate(task, history)
+            (estimate,) = Assured().estimate(task, history)
             (exact,) = truth_values(pool, truth, task.metrics).values()
-            found[model, metric] |= {"true": exact, "value": one.value, "low": one.low, "high": one.high}
-    told = [{"model": model, "metric": metric} | row for (model, metric), row in found.items()]
-    return {"seed": seed, "seconds": seconds, "at": told}
+            interval = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+            by_cell[model, metric] |= {"true": exact, **interval}
+    at = [{"model": model, "metric": metric} | row for (model, metric), row in by_cell.items()]
+    return {"seed": seed, "seconds": seconds, "at": at}
 
 
 def _by_package(scores: np.ndarray, truth: np.ndarray, labelled: np.ndarray, seed: int) -> dict[tuple[str, str], Row]:
@@ -62,30 +62,38 @@ def _by_package(scores: np.ndarray, truth: np.ndarray, labelled: np.ndarray, see
     partial[labelled] = truth[labelled]
     fitted = package.SSMEEstimator(max_iter=100, random_state=seed).fit(scores, partial, model_names=list(MODELS))
     table = fitted.report(metrics=tuple(METRICS), n_draws=200).table
-    found = {}
+    by_cell = {}
     for _, row in table.iterrows():
         ends = {"ssme_value": row["estimate"], "ssme_low": row["interval_low"], "ssme_high": row["interval_high"]}
-        found[str(row["model"]), METRICS[str(row["metric"])]] = {name: float(value) for name, value in ends.items()}
-    return found
+        by_cell[str(row["model"]), METRICS[str(row["metric"])]] = {name: float(value) for name, value in ends.items()}
+    return by_cell
+
+
+def run(runs: int) -> None:
+    """Make the runs that are missing, seed by seed."""
+    store = Runs(FILE, "seed")
+    for seed in range(runs):
+        if seed not in store.done():
+            store.add(one_run(seed))
 
 
 def summary() -> list[Row]:
     """One row for each model and metric."""
-    found: dict[tuple[str, str], list[Row]] = {}
+    by_cell: dict[tuple[str, str], list[Row]] = {}
     for run in Runs(FILE).read():
         for row in run["at"]:
-            found.setdefault((row["model"], row["metric"]), []).append(row)
+            by_cell.setdefault((row["model"], row["metric"]), []).append(row)
     rows = []
-    for (model, metric), mine in found.items():
-        told: Row = {"model": model, "metric": metric, "runs": len(mine)}
+    for (model, metric), mine in by_cell.items():
+        figures: Row = {"model": model, "metric": metric, "runs": len(mine)}
         for name, lead in (("assured", ""), ("ssme", "ssme_")):
             errors = np.array([row[f"{lead}value"] - row["true"] for row in mine])
             held = [row[f"{lead}low"] <= row["true"] <= row[f"{lead}high"] for row in mine]
             width = np.mean([row[f"{lead}high"] - row[f"{lead}low"] for row in mine])
             measured = {"rmse": math.sqrt(float((errors**2).mean())), "bias": float(errors.mean())}
             measured |= {"coverage": float(np.mean(held)), "width": float(width)}
-            told |= {f"{name}_{what}": float(f"{value:.4g}") for what, value in measured.items()}
-        rows.append(told)
+            figures |= {f"{name}_{what}": float(f"{value:.4g}") for what, value in measured.items()}
+        rows.append(figures)
     return rows
 
 
@@ -107,18 +115,5 @@ def write(rows: list[Row]) -> None:
     rewrite_page(DOCS / "scores.md", {"ssme": f"{markdown(head, lines)}\n\n{words}"})
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "table"])
-    parser.add_argument("--runs", type=int, default=20)
-    given = parser.parse_args()
-    if given.what == "run":
-        store = Runs(FILE, "seed")
-        for seed in range(given.runs):
-            if seed not in store.done():
-                store.add(one_run(seed))
-    write(summary())
-
-
 if __name__ == "__main__":
-    main()
+    run_or_table(__doc__, run, lambda: write(summary()), runs=20)

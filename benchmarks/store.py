@@ -7,11 +7,12 @@ where it stopped.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,15 +84,15 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
     Without a row nothing is written: a summary without runs, which are not committed, leaves the table that is there.
     """
-    kept = list(rows)
-    if not kept:
+    listed = list(rows)
+    if not listed:
         print(f"no rows for {path.name}: nothing was written")
         return
-    columns = list(dict.fromkeys(name for row in kept for name in row))
+    columns = list(dict.fromkeys(name for row in listed for name in row))
     text = io.StringIO(newline="")
     table = csv.DictWriter(text, columns, lineterminator="\n")
     table.writeheader()
-    table.writerows(kept)
+    table.writerows(listed)
     path.parent.mkdir(parents=True, exist_ok=True)
     _put(path, text.getvalue().encode())
 
@@ -121,3 +122,20 @@ def keep_csv(path: Path, rows: Iterable[Mapping[str, Any]], *key: str) -> None:
     new = list(rows)
     made = {tuple(str(row[name]) for name in key) for row in new}
     write_csv(path, [*(row for row in read_csv(path) if tuple(row[name] for name in key) not in made), *new])
+
+
+# ---------------------------------------------------------------- commands
+
+
+def run_or_table(description: str | None, run: Callable[[int], None], write: Callable[[], None], *, runs: int) -> None:
+    """The command line of a benchmark: `run` makes the missing runs, as many as --runs in all; `table` makes none.
+
+    Both write the table in the end. runs is the default of --runs.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("--runs", type=int, default=runs)
+    options = parser.parse_args()
+    if options.what == "run":
+        run(options.runs)
+    write()

@@ -229,16 +229,16 @@ def run(cell: Cell, seeds: Sequence[int]) -> list[dict[str, Any]]:
         line: dict[str, Any] = {"seed": seed}
         for labels in case.labels:
             history = told(method, task, truth, history, labels, TELLINGS[cell.telling])
-            line[str(labels)] = [[one.value, one.low, one.high] for one in method.estimate(task, history)]
+            line[str(labels)] = [[e.value, e.low, e.high] for e in method.estimate(task, history)]
         lines.append(line)
     return lines
 
 
-def run_all(wanted: Sequence[Cell], runs: int, n_jobs: int, table: Sequence[Row], per_job: int = 10) -> None:
+def run_all(chosen: Sequence[Cell], runs: int, n_jobs: int, table: Sequence[Row], per_job: int = 10) -> None:
     """Every run that neither the table nor a file has, in parallel processes; all cells grow together."""
     jobs = []
     for start in range(0, runs, per_job):
-        for cell in wanted:
+        for cell in chosen:
             done, first = cell.runs.done(), runs_in(table, cell)
             seeds = [seed for seed in range(start, min(start + per_job, runs)) if seed >= first and seed not in done]
             if seeds:
@@ -301,17 +301,17 @@ def summary(values: Array, truth: float) -> Row:
     """
     error = values[:, 0] - truth
     error = error[np.isfinite(error)]
-    given = np.isfinite(values[:, 1])
-    inside = (values[given, 1] <= truth + 1e-9) & (truth - 1e-9 <= values[given, 2])
+    bounded = np.isfinite(values[:, 1])
+    inside = (values[bounded, 1] <= truth + 1e-9) & (truth - 1e-9 <= values[bounded, 2])
     rmse = float(np.sqrt((error**2).mean())) if len(error) else float("nan")
     return {
         "runs": len(values),
         "defined": round(len(error) / len(values), 5),
-        "with_interval": round(float(given.mean()), 5),
+        "with_interval": round(float(bounded.mean()), 5),
         "bias": round(float(error.mean()) / rmse, 4) if rmse > 0 else 0.0,
         "rmse": round(rmse, 7),
-        "coverage": round(float(inside.mean()), 5) if given.any() else None,
-        "half_width": round(float((values[given, 2] - values[given, 1]).mean()) / 2, 7) if given.any() else None,
+        "coverage": round(float(inside.mean()), 5) if bounded.any() else None,
+        "half_width": round(float((values[bounded, 2] - values[bounded, 1]).mean()) / 2, 7) if bounded.any() else None,
     }
 
 
@@ -324,18 +324,18 @@ def joined(first: Row, second: Row) -> Row:
         return sum(value * n for value, n in known) / sum(n for _, n in known) if known else None
 
     defined = [row["runs"] * row["defined"] for row in (first, second)]
-    given = [row["runs"] * row["with_interval"] for row in (first, second)]
+    bounded = [row["runs"] * row["with_interval"] for row in (first, second)]
     moments = [{"error": float(r["bias"]) * float(r["rmse"]), "square": float(r["rmse"]) ** 2} for r in (first, second)]
     error, square = (
         sum(moment[name] * n for moment, n in zip(moments, defined, strict=True) if n > 0) / max(sum(defined), 1e-300)
         for name in ("error", "square")
     )
-    rmse, coverage, half_width = math.sqrt(square), mean("coverage", given), mean("half_width", given)
+    rmse, coverage, half_width = math.sqrt(square), mean("coverage", bounded), mean("half_width", bounded)
     return {
         **second,
         "runs": sum(runs),
         "defined": round(sum(defined) / sum(runs), 5),
-        "with_interval": round(sum(given) / sum(runs), 5),
+        "with_interval": round(sum(bounded) / sum(runs), 5),
         "bias": round(error / rmse, 4) if rmse > 0 else 0.0,
         "rmse": round(rmse, 7) if sum(defined) else float("nan"),
         "coverage": None if coverage is None else round(coverage, 5),
@@ -369,8 +369,8 @@ def page_of(rows: Sequence[Mapping[str, Any]]) -> str:
     )
     lines = []
     for row in mine:
-        other = random.get((row["pool"], row["metric"], row["labels"]))
-        beside = f"{float(other['coverage']):.2f}, {float(other['half_width']):.3f}" if other else "–"
+        at_random = random.get((row["pool"], row["metric"], row["labels"]))
+        beside = f"{float(at_random['coverage']):.2f}, {float(at_random['half_width']):.3f}" if at_random else "–"
         metric = f"{row['metric']} ({float(row['truth']):.4g})"
         figures = f"{float(row['bias']):+.2f}", f"{float(row['coverage']):.2f}", f"{float(row['half_width']):.3f}"
         lines.append([row["pool"], row["telling"], metric, row["labels"], row["runs"], *figures, beside])
@@ -427,12 +427,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--summary", action="store_true", help="only rewrite the table")
     parser.add_argument("--fresh", action="store_true", help="leave the committed table aside")
-    given = parser.parse_args()
-    named = given.cases.split(";") if given.cases else list(CASES)
-    wanted = list(cells(named, given.methods.split(",")))
-    table = [] if given.fresh else read_table()
-    if not given.summary:
-        run_all(wanted, given.runs, given.jobs, table)
+    options = parser.parse_args()
+    cases = options.cases.split(";") if options.cases else list(CASES)
+    chosen = list(cells(cases, options.methods.split(",")))
+    table = [] if options.fresh else read_table()
+    if not options.summary:
+        run_all(chosen, options.runs, options.jobs, table)
     write_csv(TABLE, [row for cell in cells(list(CASES), ["assured", "tradition"]) for row in rows_of(cell, table)])
     PAGE.write_text(page_of(read_table()), encoding="utf-8")
 

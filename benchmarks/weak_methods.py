@@ -58,8 +58,8 @@ class Cell:
 
     def path(self, edition: str) -> Path:
         """Where its finished runs are kept."""
-        asked = "+".join(name.partition("[")[0] for name in self.metrics)
-        return RUNS / f"weak_methods.{edition}.{self.method}.{self.pool}.{self.track}.{asked}.jsonl"
+        names = "+".join(name.partition("[")[0] for name in self.metrics)
+        return RUNS / f"weak_methods.{edition}.{self.method}.{self.pool}.{self.track}.{names}.jsonl"
 
 
 CELLS: Final = (
@@ -135,15 +135,15 @@ def run_cell(cell: Cell, edition: str, runs: int) -> None:
     named, method = known(cell.pool), METHODS[cell.method]()
     pool = pool_in(cell.pool, cell.track, cell.track == "hard" or cell.method == "katariya")
     metrics = metric_set(list(cell.metrics), pool)
-    kept = Runs(cell.path(edition), "seed")
-    for seed in sorted(set(range(runs)) - kept.done()):
+    finished = Runs(cell.path(edition), "seed")
+    for seed in sorted(set(range(runs)) - finished.done()):
         task, history, started = Task(pool, metrics, seed=seed), History(len(pool)), time.process_time()
-        found: Row = {"seed": seed}
+        row: Row = {"seed": seed}
         for labels in BUDGETS:
             batch = BATCH.get(cell.method, USUAL_BATCH)
             history = label_until(method, task, history, labels, batch, named.truth.__getitem__)
-            found[str(labels)] = [[one.value, one.low, one.high] for one in method.estimate(task, history)]
-        kept.add(found | {"seconds": round(time.process_time() - started, 3)})
+            row[str(labels)] = [[e.value, e.low, e.high] for e in method.estimate(task, history)]
+        finished.add(row | {"seconds": round(time.process_time() - started, 3)})
 
 
 # ---------------------------------------------------------------- tables
@@ -158,8 +158,8 @@ def rows_of(cell: Cell, edition: str) -> Iterator[Row]:
     pool = pool_in(cell.pool, cell.track, False)
     exact = truth_values(pool, named.truth, metric_set(list(cell.metrics), pool))
     for labels in BUDGETS:
-        for place, metric in enumerate(cell.metrics):
-            found = np.array([run[str(labels)][place] for run in done], np.float64)
+        for index, metric in enumerate(cell.metrics):
+            values = np.array([run[str(labels)][index] for run in done], np.float64)
             yield {
                 "method": cell.method,
                 "edition": edition,
@@ -167,20 +167,20 @@ def rows_of(cell: Cell, edition: str) -> Iterator[Row]:
                 "track": cell.track,
                 "metric": metric,
                 "labels": labels,
-                **summary(found, exact[metric], random_error(cell, metric, labels, exact[metric])),
+                **summary(values, exact[metric], random_error(cell, metric, labels, exact[metric])),
                 "seconds": round(float(np.mean([run["seconds"] for run in done])), 3),
             }
 
 
-def summary(found: np.ndarray[Any, np.dtype[np.float64]], truth: float, random: float) -> Row:
+def summary(values: np.ndarray[Any, np.dtype[np.float64]], truth: float, random: float) -> Row:
     """What (runs, 3) values and intervals say: bias, error, coverage, width, label value against random sampling."""
-    defined = found[~np.isnan(found[:, 0])]
+    defined = values[~np.isnan(values[:, 0])]
     error = defined[:, 0] - truth
     square = float((error**2).mean()) if len(error) else float("nan")
     covered = (defined[:, 1] <= truth) & (truth <= defined[:, 2])
     return {
-        "runs": len(found),
-        "undefined": len(found) - len(defined),
+        "runs": len(values),
+        "undefined": len(values) - len(defined),
         "truth": round(truth, 5),
         "bias": round(float(error.mean()), 6) if len(error) else None,
         "rmse": round(square**0.5, 6),
@@ -195,9 +195,9 @@ def random_error(cell: Cell, metric: str, labels: int, truth: float) -> float:
     size = len(known(cell.pool))
     if metric == "accuracy":
         return float(np.sqrt(truth * (1 - truth) / labels * (size - labels) / (size - 1)))
-    wanted = (cell.pool, metric, "tradition", str(labels))
+    key = (cell.pool, metric, "tradition", str(labels))
     for row in read_csv(RANDOM):
-        if (row["pool"], row["metric"], row["method"], row["labels"]) == wanted:
+        if (row["pool"], row["metric"], row["method"], row["labels"]) == key:
             return float(row["rmse"])
     return float("nan")
 
@@ -226,26 +226,26 @@ def exact_rows(labels: int = 400) -> Iterator[Row]:
 
 def lent_rows() -> Iterator[Row]:
     """The rows of the edition "before" that the leaderboard has."""
-    wanted = {(cell.method, cell.pool, cell.track, metric) for cell in CELLS for metric in cell.metrics}
+    keys = {(cell.method, cell.pool, cell.track, metric) for cell in CELLS for metric in cell.metrics}
     for row in read_csv(RANDOM):
         key = row["method"], row["pool"], row["track"], row["metric"]
-        if row["method"] in LENT and key in wanted and int(row["labels"]) in BUDGETS:
+        if row["method"] in LENT and key in keys and int(row["labels"]) in BUDGETS:
             same = {name: row[name] for name in ("pool", "track", "metric", "labels")}
-            found = {name: row[name] for name in ("undefined", "truth", "bias", "rmse", "coverage", "width")}
+            figures = {name: row[name] for name in ("undefined", "truth", "bias", "rmse", "coverage", "width")}
             last = {"label_value": row["label_value"], "seconds": row["seconds"]}
-            yield {"method": row["method"], "edition": "before"} | same | {"runs": row["repeats"]} | found | last
+            yield {"method": row["method"], "edition": "before"} | same | {"runs": row["repeats"]} | figures | last
 
 
 def collect() -> list[Row]:
     """The rows of both editions; those of an edition without runs here are kept from the table."""
-    found: dict[tuple[str, ...], Row] = {_key(row): row for row in lent_rows()}
-    found |= {_key(row): dict(row) for row in read_csv(TABLE)}
+    by_key: dict[tuple[str, ...], Row] = {_key(row): row for row in lent_rows()}
+    by_key |= {_key(row): dict(row) for row in read_csv(TABLE)}
     for cell in CELLS:
         for edition in EDITIONS:
             for row in rows_of(cell, edition):
-                found[_key(row)] = row
-    order = {cell.method: place for place, cell in reversed(list(enumerate(CELLS)))}
-    return sorted(found.values(), key=lambda row: (order[row["method"]], row["pool"], row["track"], row["metric"]))
+                by_key[_key(row)] = row
+    order = {cell.method: index for index, cell in reversed(list(enumerate(CELLS)))}
+    return sorted(by_key.values(), key=lambda row: (order[row["method"]], row["pool"], row["track"], row["metric"]))
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -256,14 +256,14 @@ def before_after(rows: list[dict[str, str]]) -> str:
     """The table of docs/methods.md: 400 labels, both editions beside each other."""
     head = "method", "pool", "track", "metric", "runs", "label value", "bias / RMSE", "coverage", "width"
     lines: list[list[str]] = []
-    places: dict[tuple[str, str, str, str], dict[str, dict[str, str]]] = {}
+    by_cell: dict[tuple[str, str, str, str], dict[str, dict[str, str]]] = {}
     for row in rows:
         if int(row["labels"]) == 400:
             key = row["method"], row["pool"], row["track"], row["metric"]
-            places.setdefault(key, {})[row["edition"]] = row
-    for (method, pool, track, metric), both in places.items():
-        if len(both) == len(EDITIONS):
-            before, after = (both[edition] for edition in EDITIONS)
+            by_cell.setdefault(key, {})[row["edition"]] = row
+    for (method, pool, track, metric), by_edition in by_cell.items():
+        if len(by_edition) == len(EDITIONS):
+            before, after = (by_edition[edition] for edition in EDITIONS)
             pairs = [f"{_shown(before, name)} → {_shown(after, name)}" for name in ("label_value", "lean", "coverage")]
             width = f"{float(before['width']):.3f} → {float(after['width']):.3f}"
             lines.append([f"`{method}`", pool, track, metric, f"{before['runs']}, {after['runs']}", *pairs, width])
@@ -299,11 +299,11 @@ def main() -> None:
     parser.add_argument("--edition", choices=EDITIONS, default="after")
     parser.add_argument("--only", default="", help="comma-separated methods")
     parser.add_argument("--share", type=float, default=1.0, help="of the runs of each cell")
-    given = parser.parse_args()
-    if given.what == "run":
+    options = parser.parse_args()
+    if options.what == "run":
         for cell in CELLS:
-            if not given.only or cell.method in given.only.split(","):
-                run_cell(cell, given.edition, max(1, int(cell.runs * given.share)))
+            if not options.only or cell.method in options.only.split(","):
+                run_cell(cell, options.edition, max(1, int(cell.runs * options.share)))
     else:
         rewrite()
 

@@ -216,27 +216,27 @@ class Witness:
     def _told(self, session: altmas.Session, acknowledged: set[int]) -> tuple[int, int, int, bool]:
         labels, classes = session.history.labels, session.pool.classes
         rest = session.status().outstanding or BATCH
-        found = [*labels, *(query.index for query in session.ask(rest))]
+        rows = [*labels, *(query.index for query in session.ask(rest))]
         lost = sum(row not in labels or classes[labels[row]] != self.truth[row] for row in acknowledged)
-        return len(labels), lost, 0, found == self.expected(len(labels) + rest)
+        return len(labels), lost, 0, rows == self.expected(len(labels) + rest)
 
     def _imported(self, session: altmas.Session, acknowledged: set[int]) -> tuple[int, int, int, bool]:
         events = [event for event in session.events() if event["kind"] in ("label", "adjudication")]
-        said = [(int(event["point"]), event["annotator"], event["label"]) for event in events]
+        answers = [(int(event["point"]), event["annotator"], event["label"]) for event in events]
         complete = half = 0
-        there = set(said)
-        whole = set()
-        for block in range(1 + max((row // BLOCK for row, *_ in said), default=-1)):
-            wanted = {
+        recorded = set(answers)
+        blocks = set()
+        for block in range(1 + max((row // BLOCK for row, *_ in answers), default=-1)):
+            expected = {
                 (row, name, label)
                 for row in rows_of(block)
                 for name, label in {**votes_on(row), "eve": self.truth[row]}.items()
             }
-            complete += wanted <= there
-            half += bool(wanted & there) and not wanted <= there
-            whole |= {block} if wanted <= there else set()
-        half += len(said) != len(there)  # nothing twice
-        return complete, len(acknowledged - whole), half, True
+            complete += expected <= recorded
+            half += bool(expected & recorded) and not expected <= recorded
+            blocks |= {block} if expected <= recorded else set()
+        half += len(answers) != len(recorded)  # nothing twice
+        return complete, len(acknowledged - blocks), half, True
 
     def _ruled(self, session: altmas.Session, acknowledged: set[int]) -> tuple[int, int, int, bool]:
         steps = steps_taken(session)
@@ -295,23 +295,23 @@ def main() -> None:
         return
     options.folder.mkdir(parents=True, exist_ok=True)
     runs = store.Runs(options.folder / "kills.jsonl", "kill")
-    found = [Kill(**run) for run in runs.read()]
-    for kill in kills(options.folder, options.kills, options.longest, first=len(found)):
-        found.append(kill)
+    results = [Kill(**run) for run in runs.read()]
+    for kill in kills(options.folder, options.kills, options.longest, first=len(results)):
+        results.append(kill)
         runs.add(asdict(kill))
         print(f"\rkill {kill.kill + 1}", end="", file=sys.stderr, flush=True)
-    store.write_csv(options.out, ({**asdict(kill), "after_ms": round(kill.after_ms, 1)} for kill in found))
+    store.write_csv(options.out, ({**asdict(kill), "after_ms": round(kill.after_ms, 1)} for kill in results))
     for work in WORK:
-        print(_summary(work, [kill for kill in found if kill.work == work]))
-    sys.exit(not all(kill.harmless for kill in found))
+        print(_summary(work, [kill for kill in results if kill.work == work]))
+    sys.exit(not all(kill.harmless for kill in results))
 
 
-def _summary(work: str, found: list[Kill]) -> str:
-    last = found[-1]
+def _summary(work: str, results: list[Kill]) -> str:
+    last = results[-1]
     return (
-        f"{work}: {len(found)} kills, {sum(kill.in_write for kill in found)} during a write; "
-        f"{last.acknowledged} acknowledged, {last.recorded} recorded, {max(kill.lost for kill in found)} lost, "
-        f"{max(kill.half for kill in found)} half; {sum(not kill.harmless for kill in found)} kills did harm"
+        f"{work}: {len(results)} kills, {sum(kill.in_write for kill in results)} during a write; "
+        f"{last.acknowledged} acknowledged, {last.recorded} recorded, {max(kill.lost for kill in results)} lost, "
+        f"{max(kill.half for kill in results)} half; {sum(not kill.harmless for kill in results)} kills did harm"
     )
 
 

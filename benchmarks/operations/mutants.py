@@ -121,7 +121,7 @@ class _Changes(ast.NodeVisitor):
         self.starts = starts
         self.inside: list[ast.AST] = []
         self.names: list[str] = []
-        self.found: list[tuple[str, int, Span, bytes, bytes]] = []
+        self.edits: list[tuple[str, int, Span, bytes, bytes]] = []
 
     def span(self, node: ast.AST) -> Span:
         first = self.starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
@@ -134,7 +134,7 @@ class _Changes(ast.NodeVisitor):
     def add(self, node: ast.AST, new: bytes, span: Span | None = None) -> None:
         if self.inside:
             line: int = node.lineno  # type: ignore[attr-defined]
-            self.found.append((".".join(self.names), line, span or self.span(node), new, self.text(self.inside[-1])))
+            self.edits.append((".".join(self.names), line, span or self.span(node), new, self.text(self.inside[-1])))
 
     # ---------------- where changes are made
 
@@ -180,8 +180,8 @@ class _Changes(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.add(node, b"pass")
-        if (other := OPERATORS.get(type(node.op))) is not None:
-            new = self.text(node.target) + b" " + _sign(other) + b"= " + self.text(node.value)
+        if (opposite := OPERATORS.get(type(node.op))) is not None:
+            new = self.text(node.target) + b" " + _sign(opposite) + b"= " + self.text(node.value)
             self.add(node, new)
         self.visit(node.value)
 
@@ -217,25 +217,25 @@ class _Changes(ast.NodeVisitor):
 
     def visit_Compare(self, node: ast.Compare) -> None:
         operands = [node.left, *node.comparators]
-        for place, operator in enumerate(node.ops):
-            gap = self.span(operands[place])[1], self.span(operands[place + 1])[0]
-            for other in COMPARISONS[type(operator)]:
+        for index, operator in enumerate(node.ops):
+            gap = self.span(operands[index])[1], self.span(operands[index + 1])[0]
+            for opposite in COMPARISONS[type(operator)]:
                 between = self.source[gap[0] : gap[1]]
-                self.add(node, between.replace(_sign(type(operator)), _sign(other), 1), gap)
+                self.add(node, between.replace(_sign(type(operator)), _sign(opposite), 1), gap)
         self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        sign, other = (b"and", b"or") if isinstance(node.op, ast.And) else (b"or", b"and")
+        sign, opposite = (b"and", b"or") if isinstance(node.op, ast.And) else (b"or", b"and")
         for left, right in zip(node.values, node.values[1:], strict=False):
             gap = self.span(left)[1], self.span(right)[0]
-            self.add(right, self.source[gap[0] : gap[1]].replace(sign, other, 1), gap)
+            self.add(right, self.source[gap[0] : gap[1]].replace(sign, opposite, 1), gap)
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
-        other = OPERATORS.get(type(node.op))
-        if other is not None and not isinstance(node.left, ast.JoinedStr):
+        opposite = OPERATORS.get(type(node.op))
+        if opposite is not None and not isinstance(node.left, ast.JoinedStr):
             gap = self.span(node.left)[1], self.span(node.right)[0]
-            self.add(node, self.source[gap[0] : gap[1]].replace(_sign(type(node.op)), _sign(other), 1), gap)
+            self.add(node, self.source[gap[0] : gap[1]].replace(_sign(type(node.op)), _sign(opposite), 1), gap)
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
@@ -283,7 +283,7 @@ def mutants_of(module: str, source: bytes) -> Iterator[Mutant]:
     changes = _Changes(source)
     changes.visit(ast.parse(source))
     seen: Counter[tuple[str, bytes]] = Counter()
-    for function, line, (first, last), new, whole in changes.found:
+    for function, line, (first, last), new, whole in changes.edits:
         mutated = source[:first] + new + source[last:]
         if mutated == source:
             continue
@@ -312,10 +312,10 @@ def _is_python(source: str) -> bool:
 
 def chosen(module: str, each: int) -> list[Mutant]:
     """A random sample that hardly changes when the module does: the first by a hash of each mutant's key."""
-    found = mutants_of(module, _path(module).read_bytes())
-    ranked = sorted(found, key=lambda one: hashlib.sha256(f"{SEED} {one.key}".encode()).hexdigest())
-    python = (one for one in ranked if _is_python(one.text))
-    return sorted(islice(python, each), key=lambda one: one.line)
+    mutants = mutants_of(module, _path(module).read_bytes())
+    ranked = sorted(mutants, key=lambda mutant: hashlib.sha256(f"{SEED} {mutant.key}".encode()).hexdigest())
+    python = (mutant for mutant in ranked if _is_python(mutant.text))
+    return sorted(islice(python, each), key=lambda mutant: mutant.line)
 
 
 def _path(module: str) -> Path:
@@ -368,7 +368,7 @@ def _run_tests(tree: Path, tests: Sequence[str], compiled: bool) -> None:
     code = 3  # what pytest says of an error inside itself
     try:
         source = str(tree / "src")
-        sys.path[:] = [source, str(ROOT), *(one for one in sys.path if one != str(ROOT / "src"))]
+        sys.path[:] = [source, str(ROOT), *(entry for entry in sys.path if entry != str(ROOT / "src"))]
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         sys.dont_write_bytecode = not compiled
         os.environ["PYTHONPATH"] = os.pathsep.join([source, str(ROOT)])
@@ -463,9 +463,9 @@ def run(modules: Sequence[str], each: int, patience: float, *, again: bool, fres
         for mutant, outcome, seconds in _outcomes(waiting, tree, patience):
             print(f"{outcome:<9} {mutant.module}:{mutant.line} {mutant.function}: {mutant.change}", flush=True)
             rows[mutant.key] = _row(mutant, outcome, seconds)
-            write(RESULTS, sorted(rows.values(), key=_place))
-    write(RESULTS, sorted(rows.values(), key=_place))
-    return sorted(rows.values(), key=_place)
+            write(RESULTS, sorted(rows.values(), key=_position))
+    write(RESULTS, sorted(rows.values(), key=_position))
+    return sorted(rows.values(), key=_position)
 
 
 @contextmanager
@@ -495,8 +495,8 @@ def _outcomes(mutants: Sequence[Mutant], tree: Path, patience: float) -> Iterato
 def _must_pass(module: str, tree: Path, patience: float) -> None:
     begun = time.monotonic()
     if outcome_of(tree, TESTS[module], patience, compiled=True) != "survived":
-        said = (tree / "output").read_text(encoding="utf-8", errors="replace")
-        raise SystemExit(f"{said}\n{module}: its tests fail on the code as it is")
+        output = (tree / "output").read_text(encoding="utf-8", errors="replace")
+        raise SystemExit(f"{output}\n{module}: its tests fail on the code as it is")
     print(f"{module}: its tests pass in {time.monotonic() - begun:.1f} s", flush=True)
 
 
@@ -505,7 +505,7 @@ def _row(mutant: Mutant, outcome: str, seconds: float) -> Row:
     return dict(zip(COLUMNS, map(str, values), strict=True))
 
 
-def _place(row: Row) -> tuple[int, int, str, str]:
+def _position(row: Row) -> tuple[int, int, str, str]:
     modules = list(TESTS)
     return modules.index(row["module"]) if row["module"] in modules else 99, int(row["line"]), row["change"], row["key"]
 
@@ -525,8 +525,8 @@ def main() -> None:
     if options.show:
         for row in rows:
             if row["outcome"] not in KILLED:
-                place = f"{row['key']} {row['module']}:{row['line']} {row['function']}"
-                print(f"{row['outcome']:<10} {place}: {row['change']}")
+                where = f"{row['key']} {row['module']}:{row['line']} {row['function']}"
+                print(f"{row['outcome']:<10} {where}: {row['change']}")
     print(summary(rows))
     killed, total = score(rows)
     raise SystemExit(killed < options.at_least * total)

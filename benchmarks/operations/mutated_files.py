@@ -152,8 +152,8 @@ def as_tasks() -> bytes:
 
 def as_records() -> bytes:
     """A Label Studio JSON_MIN export."""
-    kept = [row for row in labels() if row["label"]]
-    records = [{"altmas_id": row["id"], "text": "ünï", "label": row["label"], "annotator": 1} for row in kept]
+    answered = [row for row in labels() if row["label"]]
+    records = [{"altmas_id": row["id"], "text": "ünï", "label": row["label"], "annotator": 1} for row in answered]
     return json.dumps(records).encode()
 
 
@@ -179,10 +179,10 @@ def decoded(content: bytes) -> str:
 
 def jsonl_rows(content: bytes) -> list[dict[str, Any]]:
     """The objects one after the other; a line break inside one does not change what it says."""
-    text, rows, place = decoded(content), [], 0
-    while text[place:].strip():
-        place += len(text[place:]) - len(text[place:].lstrip())
-        row, place = json.JSONDecoder().raw_decode(text, place)
+    text, rows, position = decoded(content), [], 0
+    while text[position:].strip():
+        position += len(text[position:]) - len(text[position:].lstrip())
+        row, position = json.JSONDecoder().raw_decode(text, position)
         rows.append(row)
     return rows
 
@@ -193,11 +193,11 @@ def parquet_rows(content: bytes) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     names = pq.ParquetFile(io.BytesIO(content)).schema_arrow.names
-    wanted = [name for name in names if name in USED]
+    columns = [name for name in names if name in USED]
     try:
-        return polars.read_parquet(io.BytesIO(content), columns=wanted).to_dicts()
+        return polars.read_parquet(io.BytesIO(content), columns=columns).to_dicts()
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException):
-        rows: list[dict[str, Any]] = pq.ParquetFile(io.BytesIO(content)).read(wanted).to_pylist()
+        rows: list[dict[str, Any]] = pq.ParquetFile(io.BytesIO(content)).read(columns).to_pylist()
         return rows
 
 
@@ -214,23 +214,23 @@ def said_in_tasks(content: bytes) -> set[Any]:
     return {
         (
             str(task["data"]["altmas_id"]),
-            None if one.get("was_cancelled") else next(iter(chosen(one)), None),
+            None if annotation.get("was_cancelled") else next(iter(chosen(annotation)), None),
         )
         for task in json.loads(content)
-        for one in task.get("annotations") or []
+        for annotation in task.get("annotations") or []
     }
 
 
 def chosen(annotation: dict[str, Any]) -> list[str]:
-    results = [one for one in annotation.get("result") or [] if one.get("type") == "choices"]
-    return [str(name) for one in results for name in one["value"]["choices"]]
+    results = [result for result in annotation.get("result") or [] if result.get("type") == "choices"]
+    return [str(name) for result in results for name in result["value"]["choices"]]
 
 
 def said_in_records(content: bytes) -> set[Any]:
     """A JSON_MIN export; what is a whole export under that name says what that says."""
-    if any("annotations" in one for one in json.loads(content)):
+    if any("annotations" in record for record in json.loads(content)):
         return said_in_tasks(content)
-    return {(str(one["altmas_id"]), str(one["label"])) for one in json.loads(content) if one.get("label")}
+    return {(str(record["altmas_id"]), str(record["label"])) for record in json.loads(content) if record.get("label")}
 
 
 def said_in_rows(rows: list[dict[str, Any]]) -> set[Any]:
@@ -263,7 +263,7 @@ def _shown(value: Any) -> Any:
 def shares(scores: Any) -> list[float]:
     """Scores as they are kept: to float32 precision, with the sum 1."""
     exact = np.maximum(np.asarray(scores, np.float32).astype(np.float64), 0)
-    return [round(float(one), 9) for one in exact / exact.sum()]
+    return [round(float(share), 9) for share in exact / exact.sum()]
 
 
 def _name(value: Any) -> str:
@@ -293,7 +293,7 @@ def pool_points(session: altmas.Session) -> list[Any]:
             str(pool.ids[row]),
             str(pool.classes[pool.predictions[row]]),
             *map(float, pool.features[row]),
-            *(round(float(one), 9) for one in pool.scores[row]),
+            *(round(float(score), 9) for score in pool.scores[row]),
             pool.items[row],
         ]
         for row in range(len(pool))
@@ -306,7 +306,8 @@ def pool_features(session: altmas.Session) -> list[list[float]]:
 
 
 def recorded(session: altmas.Session) -> set[Any]:
-    return {(one["point"], one["label"]) for one in session.events() if one["kind"] in ("label", "skip", "unsure")}
+    votes = [event for event in session.events() if event["kind"] in ("label", "skip", "unsure")]
+    return {(vote["point"], vote["label"]) for vote in votes}
 
 
 SCORES = ("p_cat", "p_dog", "p_owl")
@@ -359,15 +360,15 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
 
 def whole_file(content: bytes, rng: random.Random) -> bytes:
     """Nothing, a mark and nothing, blanks, another format under this name, noise, another encoding, a page."""
-    others = [one.original for one in FORMATS.values()]
+    originals = [form.original for form in FORMATS.values()]
     texts = [b"", b"\xef\xbb\xbf", b" \r\n\t\n", b"<!doctype html><p>404", b"SQLite format 3\x00" + bytes(84)]
     noise = rng.randbytes(rng.randint(1, 3000))
     coded = content.decode("latin1").encode(rng.choice(("utf-16", "utf-32", "utf-8")))
-    return rng.choice([*texts, noise, coded, rng.choice(others)(), b"\xef\xbb\xbf" + content, content * 2])
+    return rng.choice([*texts, noise, coded, rng.choice(originals)(), b"\xef\xbb\xbf" + content, content * 2])
 
 
 def at(broken: bytearray, rng: random.Random) -> int:
-    """A place; in half of the cases near an end, where headers and footers are."""
+    """A position; in half of the cases near an end, where headers and footers are."""
     if not broken:
         return 0
     near = rng.choice((0, 0, 1, 2))
@@ -386,18 +387,18 @@ def flip(broken: bytearray, rng: random.Random) -> None:
 
 
 def remove(broken: bytearray, rng: random.Random) -> None:
-    place = at(broken, rng)
-    del broken[place : place + rng.randint(1, 30)]
+    position = at(broken, rng)
+    del broken[position : position + rng.randint(1, 30)]
 
 
 def double(broken: bytearray, rng: random.Random) -> None:
-    place = at(broken, rng)
-    broken[place:place] = broken[place : place + rng.randint(1, 300)]
+    position = at(broken, rng)
+    broken[position:position] = broken[position : position + rng.randint(1, 300)]
 
 
 def insert(broken: bytearray, rng: random.Random) -> None:
-    place = at(broken, rng)
-    broken[place:place] = rng.choice(STRANGE)
+    position = at(broken, rng)
+    broken[position:position] = rng.choice(STRANGE)
 
 
 def nest(broken: bytearray, rng: random.Random) -> None:
@@ -406,8 +407,8 @@ def nest(broken: bytearray, rng: random.Random) -> None:
         return insert(broken, rng)
     deep = rng.choice((50, 900, 20_000, 100_000))
     long = rng.choice((b"[" * deep + b"]" * deep, b'{"a":' * deep + b"1" + b"}" * deep, b"x" * 200_000))
-    place = broken.find(b":", at(broken, rng)) + 1
-    broken[place:place] = long + rng.choice((b",", b""))
+    position = broken.find(b":", at(broken, rng)) + 1
+    broken[position:position] = long + rng.choice((b",", b""))
 
 
 def reverse(broken: bytearray, rng: random.Random) -> None:
@@ -419,16 +420,16 @@ def reverse(broken: bytearray, rng: random.Random) -> None:
 def swap_lines(broken: bytearray, rng: random.Random) -> None:
     """Two lines change places, or one stands twice."""
     lines = bytes(broken).split(b"\n")
-    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-    lines[one], lines[other] = lines[other], rng.choice((lines[one], lines[other]))
+    first, second = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[first], lines[second] = lines[second], rng.choice((lines[first], lines[second]))
     broken[:] = b"\n".join(lines)
 
 
 def digit(broken: bytearray, rng: random.Random) -> None:
     """Another digit where one is: lengths, shapes, offsets, ids, scores."""
-    places = [place for place, byte in enumerate(broken) if 48 <= byte <= 57]
-    if places:
-        broken[rng.choice(places)] = rng.choice(b"0123456789-.e")
+    digits = [position for position, byte in enumerate(broken) if 48 <= byte <= 57]
+    if digits:
+        broken[rng.choice(digits)] = rng.choice(b"0123456789-.e")
 
 
 # ---------------------------------------------------------------- one file
@@ -465,26 +466,26 @@ class Bench:
         file.write_bytes(content)
         if form.command[0] != "init":
             new.write_bytes(self.template)
-        before = {one.name: one.read_bytes() for one in self.folder.iterdir()}
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
         try:
-            outcome, said = self._judged(form, content, file, new, before)
+            outcome, message = self._judged(form, content, file, new, before)
         finally:
             new.unlink(missing_ok=True)
             file.unlink()
-        return name, outcome, said
+        return name, outcome, message
 
     def _judged(self, form: Format, content: bytes, file: Path, new: Path, before: dict[str, bytes]) -> tuple[str, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            code, said, strange = self.run([w.format(new=new, file=file, good=self.good) for w in form.command])
+            code, message, strange = self.run([w.format(new=new, file=file, good=self.good) for w in form.command])
         if strange is not None:
             return "traceback", f"{type(strange).__name__}: {strange}"[:300]
         if code != 0:
-            after = {one.name: one.read_bytes() for one in self.folder.iterdir()}
-            lines = [line for line in said.strip().split("\n") if not line.startswith("try: altmas ")]
+            after = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+            lines = [line for line in message.strip().split("\n") if not line.startswith("try: altmas ")]
             if code != 2 or not lines[-1].startswith("altmas: ") or len(lines) > 1:
-                return "traceback", f"exit code {code}: {said[:300]}"
-            return ("refused", said.strip()[:300]) if after == before else ("changed", "a refused file left a trace")
+                return "traceback", f"exit code {code}: {message[:300]}"
+            return ("refused", message.strip()[:300]) if after == before else ("changed", "a refused file left a trace")
         with altmas.Session.open(new) as session:
             held = form.held(session)
         try:
@@ -501,8 +502,8 @@ def work() -> None:
         answers = os.fdopen(os.dup(1), "w")
         for line in sys.stdin:
             with contextlib.redirect_stdout(io.StringIO()):
-                found = bench.outcome(int(line))
-            answers.write(json.dumps([int(line), *found]) + "\n")
+                outcome = bench.outcome(int(line))
+            answers.write(json.dumps([int(line), *outcome]) + "\n")
             answers.flush()
 
 
@@ -566,11 +567,11 @@ def runs_in(path: Path) -> Runs:
 def summary(rows: list[Row]) -> list[Row]:
     """Counts of every outcome, for each format and in all."""
     counts = Counter((row["format"], row["outcome"]) for row in rows)
-    found = []
+    by_format = []
     for name in FORMATS:
         own = {outcome: counts[name, outcome] for outcome in OUTCOMES}
-        found.append({"format": name, "files": sum(own.values()), **own})
-    return [*found, {"format": "all", **{key: sum(row[key] for row in found) for key in ("files", *OUTCOMES)}}]
+        by_format.append({"format": name, "files": sum(own.values()), **own})
+    return [*by_format, {"format": "all", **{key: sum(row[key] for row in by_format) for key in ("files", *OUTCOMES)}}]
 
 
 def main() -> None:
@@ -581,13 +582,13 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path(tempfile.gettempdir()) / "altmas-mutated.jsonl")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.worker:
+    options = parser.parse_args()
+    if options.worker:
         work()
         return
-    judged(iter(range(given.first, given.first + given.files)), runs_in(given.store), given.patience)
-    rows = summary(runs_in(given.store).read())
-    write_csv(given.results, rows)
+    judged(iter(range(options.first, options.first + options.files)), runs_in(options.store), options.patience)
+    rows = summary(runs_in(options.store).read())
+    write_csv(options.results, rows)
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()))
     if any(rows[-1][key] for key in OUTCOMES[2:]):

@@ -328,12 +328,12 @@ def use(path: Path, known: tuple[Any, ...], change: str) -> tuple[str, str]:
 def _read(path: Path, known: tuple[Any, ...]) -> str:
     try:
         with altmas.Session.open(path, read_only=True) as session:
-            found = "same" if state(session) == known else "other"
+            outcome = "same" if state(session) == known else "other"
             list(session.events())
             session.estimate()
             session.logged_estimates()
             session.should_stop()
-            return found
+            return outcome
     except AltmasError:
         return "refused"
 
@@ -349,12 +349,12 @@ def _write(path: Path, outcome: str) -> str:
         return ""
     try:
         with altmas.Session.open(path) as session:
-            kept = session.votes(point).get("zoe") == label and session.integrity() == "ok"
+            stands = session.votes(point).get("zoe") == label and session.integrity() == "ok"
             session.ask(2)
             session.undo("zoe")
     except AltmasError as error:
         return "" if outcome != "same" and "cannot go on" in str(error) else f"after an acknowledged label: {error}"
-    return "" if kept else "an acknowledged label is not there"
+    return "" if stands else "an acknowledged label is not there"
 
 
 def work() -> None:
@@ -368,10 +368,10 @@ def work() -> None:
             with altmas.Session.open(original, read_only=True) as session:
                 known[original] = state(session)
         try:
-            said = use(Path(path), known[original], change)
+            outcome = use(Path(path), known[original], change)
         except BaseException:
-            said = ("traceback", traceback.format_exc(limit=-2).strip().replace("\n", " | ")[-300:])
-        print("found " + json.dumps(said), flush=True)
+            outcome = ("traceback", traceback.format_exc(limit=-2).strip().replace("\n", " | ")[-300:])
+        print("found " + json.dumps(outcome), flush=True)
 
 
 class Worker:
@@ -412,8 +412,8 @@ class Worker:
 
 def outcomes(count: int, *, first: int = 0, seed: int = 0) -> Iterator[Outcome]:
     """What became of the files from `first` to `count`."""
-    with tempfile.TemporaryDirectory() as place, closing(Worker()) as worker:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as name, closing(Worker()) as worker:
+        folder = Path(name)
         files = sound(folder)
         for number in range(first, count):
             rng = random.Random(f"{seed} {number}")
@@ -439,16 +439,16 @@ def main() -> None:
         work()
         return
     runs = store.Runs(options.run, "file")
-    found = [Outcome(**run) for run in runs.read()]
-    for outcome in outcomes(options.files, first=len(found)):
-        found.append(outcome)
+    results = [Outcome(**run) for run in runs.read()]
+    for outcome in outcomes(options.files, first=len(results)):
+        results.append(outcome)
         runs.add(asdict(outcome))
         print(f"\rfile {outcome.file + 1}", end="", file=sys.stderr, flush=True)
-    store.write_csv(options.out, map(asdict, found))
+    store.write_csv(options.out, map(asdict, results))
     for change in CHANGES:
-        print(change, dict(Counter(one.outcome for one in found if one.change == change)))
-    faults = [one for one in found if one.fault]
-    print(f"{len(found)} files, {len(faults)} with a fault")
+        print(change, dict(Counter(result.outcome for result in results if result.change == change)))
+    faults = [result for result in results if result.fault]
+    print(f"{len(results)} files, {len(faults)} with a fault")
     sys.exit(bool(faults))
 
 

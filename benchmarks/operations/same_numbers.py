@@ -56,11 +56,11 @@ def of_session(session: altmas.Session, truth: list[str]) -> dict[str, Any]:
         queries = session.ask(BATCH)
         session.tell({query.id: truth[query.index] for query in queries})
         trace.append({"asked": [query.index for query in queries], **session.estimate().to_dict()})
-    known = [metric.name for metric in session.task.metrics]
+    names = [metric.name for metric in session.task.metrics]
     return {
         "trace": trace,
         "by": session.estimate(by="site").to_dict(),
-        "checks": [judge(session, claim).to_dict() for claim in map(Claim.parse, CLAIMS) if claim.metric in known],
+        "checks": [judge(session, claim).to_dict() for claim in map(Claim.parse, CLAIMS) if claim.metric in names],
         "status": session.status().to_dict(),
         "decision": str(session.should_stop()),
     }
@@ -69,14 +69,15 @@ def of_session(session: altmas.Session, truth: list[str]) -> dict[str, Any]:
 def recorded(folder: Path, pool: altmas.Pool, truth: list[str]) -> dict[str, Any]:
     """A session on disk with a skip, an undo, a second opinion and a ruling, closed, opened again and replayed."""
     path = folder / "recorded.altmas"
-    with altmas.Session.create(path, pool, metrics=METRICS, budget=LABELS, seed=3, targets={"accuracy": 0.05}) as made:
-        first = made.ask(BATCH)
-        made.skip(first[0].id, "unreadable")
-        made.tell({query.id: truth[query.index] for query in first[1:]}, annotator="ann")
-        made.tell(first[2].id, CLASSES[0], annotator="bob")
-        made.adjudicate(first[2].id, truth[first[2].index])
-        made.undo()
-        of_session(made, truth)
+    targets = {"accuracy": 0.05}
+    with altmas.Session.create(path, pool, metrics=METRICS, budget=LABELS, seed=3, targets=targets) as session:
+        first = session.ask(BATCH)
+        session.skip(first[0].id, "unreadable")
+        session.tell({query.id: truth[query.index] for query in first[1:]}, annotator="ann")
+        session.tell(first[2].id, CLASSES[0], annotator="bob")
+        session.adjudicate(first[2].id, truth[first[2].index])
+        session.undo()
+        of_session(session, truth)
     with altmas.Session.open(path) as opened:
         return {
             "estimate": opened.estimate().to_dict(),
@@ -96,18 +97,18 @@ def _able(name: str, pool: altmas.Pool, metrics: Sequence[str]) -> bool:
 def numbers() -> dict[str, Any]:
     """All of it, by what was run."""
     pool, truth = small_pool()
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for name in METHODS:
-        metrics = next(given for given in (METRICS, ("accuracy",), ("recall[cat]",)) if _able(name, pool, given))
+        metrics = next(names for names in (METRICS, ("accuracy",), ("recall[cat]",)) if _able(name, pool, names))
         with altmas.Session.create(None, pool, metrics=metrics, method=name, budget=LABELS, seed=1) as session:
-            found[f"session {name}"] = of_session(session, truth)
+            figures[f"session {name}"] = of_session(session, truth)
     with tempfile.TemporaryDirectory() as folder:
-        found["recorded"] = recorded(Path(folder), pool, truth)
+        figures["recorded"] = recorded(Path(folder), pool, truth)
     simulation = altmas.simulate(
         pool, truth, methods=SIMULATED, metrics=METRICS, budgets=(30, 60), repeats=2, n_jobs=1, progress=False
     )
-    found["simulate"] = [{k: v for k, v in row.items() if k != "seconds"} for row in simulation.rows]
-    plain: dict[str, Any] = json.loads(json.dumps(found, default=str))
+    figures["simulate"] = [{k: v for k, v in row.items() if k != "seconds"} for row in simulation.rows]
+    plain: dict[str, Any] = json.loads(json.dumps(figures, default=str))
     return plain
 
 
@@ -121,8 +122,8 @@ def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
             if not any(key == name or key.startswith(name + "_") for name in VOLATILE):
                 yield from differences(before.get(key), after.get(key), f"{where}/{key}")
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for place, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from differences(one, other, f"{where}/{place}")
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from differences(old, new, f"{where}/{index}")
     elif before != after and not (before != before and after != after):
         yield f"{where}: {before!r} before, {after!r} now"
 
@@ -132,11 +133,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", type=Path, help="figures printed earlier")
     against = parser.parse_args().against
-    found = numbers()
+    figures = numbers()
     if against is None:
-        json.dump(found, sys.stdout, indent=1)
+        json.dump(figures, sys.stdout, indent=1)
         return 0
-    lines = list(differences(json.loads(against.read_text()), found))
+    lines = list(differences(json.loads(against.read_text()), figures))
     print("\n".join(lines) or "the same numbers")
     return int(bool(lines))
 

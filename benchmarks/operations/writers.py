@@ -91,18 +91,18 @@ def measured(path: Path, processes: int, seconds: float) -> list[Writer]:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = [json.loads(process.communicate()[0]) for process in started]
+    results = [json.loads(process.communicate()[0]) for process in started]
     with altmas.Session.open(path) as session:
         recorded = session.history.labels
-    return [_writer(number, told, recorded, seconds, load) for number, told in enumerate(said)]
+    return [_writer(number, result, recorded, seconds, load) for number, result in enumerate(results)]
 
 
-def _writer(number: int, said: dict[str, Any], recorded: Mapping[int, int], seconds: float, load: float) -> Writer:
-    took = np.array(said["took"]) * 1e3
-    lost = sum(row not in recorded for row in said["told"])
+def _writer(number: int, result: dict[str, Any], recorded: Mapping[int, int], seconds: float, load: float) -> Writer:
+    took = np.array(result["took"]) * 1e3
+    lost = sum(row not in recorded for row in result["told"])
     middle, late = (round(float(np.quantile(took, share)), 1) for share in (0.5, 0.95))
     longest = round(float(took.max()), 1)
-    return Writer(number, len(said["told"]), said["refused"], lost, middle, late, longest, seconds, round(load, 2))
+    return Writer(number, len(result["told"]), result["refused"], lost, middle, late, longest, seconds, round(load, 2))
 
 
 def main() -> None:
@@ -116,12 +116,12 @@ def main() -> None:
         write(options.child[0], int(options.child[1]), options.processes, options.seconds)
         return
     with tempfile.TemporaryDirectory() as folder:
-        found = measured(Path(folder) / "shared.altmas", options.processes, options.seconds)
-    store.write_csv(options.out, map(asdict, found))
-    for writer in found:
+        writers = measured(Path(folder) / "shared.altmas", options.processes, options.seconds)
+    store.write_csv(options.out, map(asdict, writers))
+    for writer in writers:
         print(asdict(writer))
-    told, refused, lost = (sum(getattr(writer, what) for writer in found) for what in ("told", "refused", "lost"))
-    print(f"{told} told, {refused} refused, {lost} lost, longest {max(writer.longest_ms for writer in found)} ms")
+    told, refused, lost = (sum(getattr(writer, what) for writer in writers) for what in ("told", "refused", "lost"))
+    print(f"{told} told, {refused} refused, {lost} lost, longest {max(writer.longest_ms for writer in writers)} ms")
     sys.exit(bool(refused or lost))
 
 

@@ -43,12 +43,12 @@ def add_model(
     Its answers are recorded in the session file. It must not have been trained on labels of this session, nor chosen
     by them.
     """
-    with opt.opened(session) as one:
+    with opt.opened(session) as opened:
         with show.working("reading the table"):
-            answers, ids = read_second(one.pool, data, prediction, id)
-            given = scores_in(data, scores) if scores else None
-        one.add_model(name, answers, given, ids=ids)
-        models = [model.name for model in one.pool.models]
-        labels = len(one.history.labels)
+            answers, ids = read_second(opened.pool, data, prediction, id)
+            probabilities = scores_in(data, scores) if scores else None
+        opened.add_model(name, answers, probabilities, ids=ids)
+        models = [model.name for model in opened.pool.models]
+        labels = len(opened.history.labels)
     show.say(f"{session}: model {name} added; {show.counted(labels, 'label')} so far, models: {', '.join(models)}")
     show.hint(f"next: altmas estimate {session}, or altmas rank {session}")

@@ -53,9 +53,9 @@ class OneValueEach(TyperCommand):
         """The remaining arguments; a usage error names an option that was repeated."""
         invoked.set((ctx.command_path, list(args)))
         given, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        options: list[Any] = [one for one in order if one.param_type_name == "option"]
-        single = [one for one in options if not (one.multiple or getattr(one, "is_flag", False))]
-        twice = next((one for place, one in enumerate(single) if one in single[:place]), None)
+        options: list[Any] = [option for option in order if option.param_type_name == "option"]
+        single = [option for option in options if not (option.multiple or getattr(option, "is_flag", False))]
+        twice = next((option for position, option in enumerate(single) if option in single[:position]), None)
         if twice is not None:
             with sentences():
                 raise PlanError(
@@ -85,9 +85,9 @@ def command(name: str, heading: str, *examples: str, notes: Sequence[str] = ()) 
 
         _add_options(run, function)
         heads = "Example:" if len(examples) == 1 else "Examples:"
-        epilog = "\n\n".join([heads, *(f"$ {one}" for one in examples), *notes])
+        epilog = "\n\n".join([heads, *(f"$ {example}" for example in examples), *notes])
         paragraphs = (inspect.getdoc(function) or "").split("\n\n")
-        docs = literal("\n\n".join(" ".join(one.split()) for one in paragraphs))
+        docs = literal("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
         app.command(name, cls=OneValueEach, rich_help_panel=heading, help=docs, epilog=literal(epilog))(run)
         return function
 
@@ -107,7 +107,7 @@ def _add_options(run: Callable[..., None], function: Command) -> None:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
         for name, kind in common.items()
     ]
-    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]
+    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()]
     run.__signature__ = signature.replace(parameters=[*own, *extra])  # type: ignore[attr-defined]
     run.__annotations__ = {**function.__annotations__, **common}
 

@@ -24,9 +24,9 @@ def ask(
 
     Predictions are not shown: whoever labels should not know what the model says.
     """
-    with opt.opened(session) as one, show.working("choosing items"):
-        queries = one.ask(n, annotator, lease)
-        reason = "" if queries else one.should_stop().reason
+    with opt.opened(session) as opened, show.working("choosing items"):
+        queries = opened.ask(n, annotator, lease)
+        reason = "" if queries else opened.should_stop().reason
     if json:
         show.as_json([{"id": query.id, "index": query.index, "item": query.item} for query in queries])
     else:

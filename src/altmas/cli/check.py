@@ -30,8 +30,8 @@ def check(
     ratio of sums and the method draws with known chances (assured, tradition): each is false with probability 5 % at
     most (1 - confidence). Elsewhere the interval decides, and a note says so.
     """
-    with opt.opened(session) as one, show.working("estimating"):
-        verdict = judge(one, Claim.parse(claim), guarantee=guarantee)
+    with opt.opened(session) as opened, show.working("estimating"):
+        verdict = judge(opened, Claim.parse(claim), guarantee=guarantee)
     if json:
         show.as_json(verdict.to_dict())
     else:

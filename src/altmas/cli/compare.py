@@ -41,24 +41,24 @@ def compare(
 
     Differences are second minus first, from the same items, so what both get right or wrong alike cancels.
     """
-    with opt.opened(session) as one, show.working("comparing"):
-        second, ids = read_second(one.pool, predictions, prediction, id)
-        found = one.compare(second, metrics or None, ids=ids)
+    with opt.opened(session) as opened, show.working("comparing"):
+        second, ids = read_second(opened.pool, predictions, prediction, id)
+        comparison = opened.compare(second, metrics or None, ids=ids)
     if json:
-        show.as_json(found.to_dict())
+        show.as_json(comparison.to_dict())
         return
-    show.say(found.summary)
+    show.say(comparison.summary)
     columns = ("metric", "first", "second", "difference", "interval", "verdict", "note")
-    show.table(columns, map(_row, found), right=columns[1:5])
+    show.table(columns, map(_row, comparison), right=columns[1:5])
 
 
-def _row(one: "Difference") -> tuple[str, ...]:
+def _row(difference: "Difference") -> tuple[str, ...]:
     return (
-        one.metric,
-        show.number(one.first),
-        show.number(one.second),
-        "undefined" if one.value != one.value else f"{one.value:+.4f}",
-        "-" if one.low != one.low else f"[{one.low:+.4f}, {one.high:+.4f}]",
-        one.verdict,
-        one.note,
+        difference.metric,
+        show.number(difference.first),
+        show.number(difference.second),
+        "undefined" if difference.value != difference.value else f"{difference.value:+.4f}",
+        "-" if difference.low != difference.low else f"[{difference.low:+.4f}, {difference.high:+.4f}]",
+        difference.verdict,
+        difference.note,
     )

@@ -43,10 +43,10 @@ def demo(
     columns = ("metric", "method", "estimate", "95 % interval", "truth", "error", "worth")
     rows = [row for metric in exact for row in _rows(metric, exact[metric], outcomes)]
     show.table(columns, rows, right=("estimate", "truth", "error", "worth"))
-    held, given = hits(outcomes, exact)
+    held, total = hits(outcomes, exact)
     show.say("")
     show.paragraph(
-        f"{held} of {given} intervals hold the truth. Worth: how many labels of a plain random sample would err as "
+        f"{held} of {total} intervals hold the truth. Worth: how many labels of a plain random sample would err as "
         f"little as these {BUDGET}; intervals are wider than that says where they also cover errors that no label has "
         "shown yet. This is one run of each method; `altmas simulate` repeats it."
     )
@@ -61,19 +61,20 @@ def demo(
 
 def _rows(metric: str, exact: float, outcomes: "list[Outcome]") -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for place, outcome in enumerate(outcomes):
-        one = outcome.estimates[metric]
-        worth = show.number(one.effective_labels, 0)
-        error = "-" if one.value != one.value else f"{one.value - exact:+.3f}"
-        name = metric if place == 0 else ""
-        rows.append((name, outcome.method, show.number(one.value, 3), show.bounds(one), f"{exact:.3f}", error, worth))
+    for index, outcome in enumerate(outcomes):
+        estimate = outcome.estimates[metric]
+        worth = show.number(estimate.effective_labels, 0)
+        error = "-" if estimate.value != estimate.value else f"{estimate.value - exact:+.3f}"
+        name = metric if index == 0 else ""
+        value, bounds = show.number(estimate.value, 3), show.bounds(estimate)
+        rows.append((name, outcome.method, value, bounds, f"{exact:.3f}", error, worth))
     return rows
 
 
 def _next(session: Path, report: Path) -> None:
     """What was written, and what to try."""
-    with opt.opened(session) as one, show.working("writing the report"):
-        one.report(report)
+    with opt.opened(session) as opened, show.working("writing the report"):
+        opened.report(report)
     show.say("")
     show.paragraph(f"Written: {session} (every label, and how it was chosen) and {report} (open it in a browser).")
     show.say("Try next:")

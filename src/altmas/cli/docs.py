@@ -38,13 +38,13 @@ COMMON = ("quiet", "verbose", "trust", "help")
 def markdown() -> str:
     """The whole page."""
     group: Any = typer.main.get_command(app)
-    commands = sorted(group.commands.values(), key=lambda one: _order(one.name))
-    return "\n".join([HEAD, *(line for one in commands for line in _command(one))])
+    commands = sorted(group.commands.values(), key=lambda command: _order(command.name))
+    return "\n".join([HEAD, *(line for command in commands for line in _command(command))])
 
 
 def _order(name: str) -> int:
     """Commands stand in the order in which they are registered."""
-    return [one.name for one in app.registered_commands].index(name)
+    return [registered.name for registered in app.registered_commands].index(name)
 
 
 def _plain(text: str | None) -> str:
@@ -54,17 +54,17 @@ def _plain(text: str | None) -> str:
 def _command(command: Any) -> Iterator[str]:
     yield f"## altmas {command.name}\n"
     yield _plain(command.help) + "\n"
-    said = _plain(command.epilog).split("\n\n")[1:]
-    examples = [one.removeprefix("$ ") for one in said if one.startswith("$ ")]
+    paragraphs = _plain(command.epilog).split("\n\n")[1:]
+    examples = [paragraph.removeprefix("$ ") for paragraph in paragraphs if paragraph.startswith("$ ")]
     yield "\n".join(["```", *examples, "```"]) + "\n"
-    rows = [one for one in command.params if one.name not in COMMON]
+    parameters = [parameter for parameter in command.params if parameter.name not in COMMON]
     yield "| option | meaning |"
     yield "|---|---|"
-    yield from (_row(one) for one in rows)
+    yield from (_row(parameter) for parameter in parameters)
     yield ""
-    notes = [one for one in said if not one.startswith("$ ")]
+    notes = [paragraph for paragraph in paragraphs if not paragraph.startswith("$ ")]
     if notes:
-        yield "\n".join([notes[0], "", *(f"- {one}" for one in notes[1:])]) + "\n"
+        yield "\n".join([notes[0], "", *(f"- {note}" for note in notes[1:])]) + "\n"
 
 
 def _row(parameter: Any) -> str:

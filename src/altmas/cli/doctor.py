@@ -23,11 +23,12 @@ def doctor(
     Exits with 1 if something needs attention.
     """
     with show.working("looking"):
-        found = examine(session, trust=trusted.get())
+        findings = examine(session, trust=trusted.get())
     if json:
-        show.as_json([{"what": one.what, "found": one.found, "ok": one.ok} for one in found])
+        show.as_json([{"what": finding.what, "found": finding.found, "ok": finding.ok} for finding in findings])
     else:
-        show.table(("", "what", "found"), [("" if one.ok else "!", one.what, one.found) for one in found])
-    if not all(one.ok for one in found):
+        rows = [("" if finding.ok else "!", finding.what, finding.found) for finding in findings]
+        show.table(("", "what", "found"), rows)
+    if not all(finding.ok for finding in findings):
         show.hint("lines marked with ! need attention")
         raise typer.Exit(1)

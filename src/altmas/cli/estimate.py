@@ -36,29 +36,29 @@ def estimate(
 
     Metrics of the truth, as share[pass], also as each model (judge) alone would have had them.
     """
-    with opt.opened(session) as one, show.working("estimating"):
-        wanted: list[str | None] = [*by] if by else [None]
-        parts = {name: one.estimate(name, metrics=metrics or None) for name in wanted}
-        sizes = {name: Counter(one.pool.slices[name].tolist()) for name in by or ()}
-        alone = () if by or metrics else one.alone()
+    with opt.opened(session) as opened, show.working("estimating"):
+        slices: list[str | None] = [*by] if by else [None]
+        parts = {name: opened.estimate(name, metrics=metrics or None) for name in slices}
+        sizes = {name: Counter(opened.pool.slices[name].tolist()) for name in by or ()}
+        alone = () if by or metrics else opened.alone()
     if json:
-        shown = [_plain(found, sizes.get(name or "")) for name, found in parts.items()]
-        beside = {"alone": [said.to_dict() for said in alone]} if alone else {}
+        shown = [_plain(estimates, sizes.get(name or "")) for name, estimates in parts.items()]
+        beside = {"alone": [answer.to_dict() for answer in alone]} if alone else {}
         show.as_json(shown[0] | beside if len(shown) == 1 else {"by": dict(zip(sizes, shown, strict=True))})
         return
-    for name, found in parts.items():
+    for name, estimates in parts.items():
         if name is not None:
             points = (f"{value} {show.counted(count, 'point')}" for value, count in sorted(sizes[name].items()))
             show.say(f"{name}: " + ", ".join(points))
-        show.estimates(found, 0 if name is None else FLOOR)
-    for said in alone:
-        show.say(str(said))
-    show.say(about_in_words(found.about))
+        show.estimates(estimates, 0 if name is None else FLOOR)
+    for answer in alone:
+        show.say(str(answer))
+    show.say(about_in_words(estimates.about))
 
 
-def _plain(found: Estimates, points: Counter[str] | None) -> dict[str, Any]:
+def _plain(estimates: Estimates, points: Counter[str] | None) -> dict[str, Any]:
     """The estimates for JSON; on slices with their sizes and those with too few labels."""
     if points is None:
-        return found.to_dict()
-    few = [one.metric for one in found if one.labels < FLOOR]
-    return {**found.to_dict(), "points": dict(sorted(points.items())), "insufficient": few}
+        return estimates.to_dict()
+    few = [estimate.metric for estimate in estimates if estimate.labels < FLOOR]
+    return {**estimates.to_dict(), "points": dict(sorted(points.items())), "insufficient": few}

@@ -47,12 +47,12 @@ def export(
     """
     if labels and events:
         raise PlanError("export writes --labels or --events, not both into one file; nothing was written")
-    place = opt.output(file)
-    with opt.opened(session) as one, show.working("choosing items"):
+    path = opt.output(file)
+    with opt.opened(session) as opened, show.working("choosing items"):
         if events:
-            said = f"{file}: {one.export_events(place, force=force)} events written"
+            message = f"{file}: {opened.export_events(path, force=force)} events written"
         elif labels:
-            said = str(one.export_labels(place, to, force=force))
+            message = str(opened.export_labels(path, to, force=force))
         else:
-            said = str(one.export(place, n, to, blind=not with_predictions, force=force, local_files=local_files))
-    show.written(said, place)
+            message = str(opened.export(path, n, to, blind=not with_predictions, force=force, local_files=local_files))
+    show.written(message, path)

@@ -73,8 +73,8 @@ def extend(
         "slices": slices,
         "show": (show_[0] if len(show_) == 1 else show_) if show_ else None,
     }
-    with opt.opened(session) as one:
-        change = one.extend(
+    with opt.opened(session) as opened:
+        change = opened.extend(
             data,
             wave=wave,
             first_wave=first_wave,
@@ -92,5 +92,5 @@ def extend(
 
 def _named(prediction: list[str]) -> dict[str, str] | list[str]:
     """{model: column} of MODEL=COLUMN options; columns alone are models of that name."""
-    pairs = [one.partition("=") for one in prediction]
+    pairs = [option.partition("=") for option in prediction]
     return {model: column for model, _, column in pairs} if all(column for _, _, column in pairs) else prediction

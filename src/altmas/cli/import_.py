@@ -27,5 +27,5 @@ def import_(
 
     All or nothing, matched by id. A class name that does not exist stops it, with the near one.
     """
-    with opt.opened(session) as one:
-        show.say(str(one.import_labels(file, format)))
+    with opt.opened(session) as opened:
+        show.say(str(opened.import_labels(file, format)))

@@ -100,7 +100,7 @@ def init(
             f"{data} is not on this machine, and its features and scores are more than {LIMIT // 2**20} MB: no later "
             "command could open the session; keep them here with --store pool.parquet; nothing was made"
         )
-    made = Session.create(
+    created = Session.create(
         session,
         pool,
         metrics=metrics or list(DEFAULT_METRICS),
@@ -121,11 +121,11 @@ def init(
     names = ", ".join(map(str, pool.classes[:8])) + (", ..." if len(pool.classes) > 8 else "")
     show.say(f"{session}: {len(pool):,} points, {len(pool.classes)} classes ({names})")
     limit = f"up to {budget:,} labels" if budget else "no budget set"
-    aims = [one.name for one in made.task.metrics]
+    aims = [metric.name for metric in created.task.metrics]
     listed = ", ".join(aims[:4]) + (f" and {len(aims) - 4} more metrics" if len(aims) > 4 else "")
     if len(pool.models) > 1:
         show.say(f"{show.counted(len(pool.models), 'model')}: {', '.join(model.name for model in pool.models)}")
-    show.say(f"{listed}: method {made.method.name}, {limit}")
+    show.say(f"{listed}: method {created.method.name}, {limit}")
     if pool.classes_inferred:
         show.hint("the classes are those that are predicted; if a label can be another one, name each with --class")
     show.hint(f"next: altmas label {session}")

@@ -165,11 +165,11 @@ def label(
     """
     keys = opt.pairs("--class-key", class_keys)
     sides = opt.pairs("--pair", pair) if pair else None
-    with opt.opened(session) as one:
+    with opt.opened(session) as opened:
         if terminal:
-            _in_terminal(one, annotator, keys=keys, pair=sides, reveal=reveal)
+            _in_terminal(opened, annotator, keys=keys, pair=sides, reveal=reveal)
             return
-        one.label(
+        opened.label(
             host=host,
             port=port,
             open_browser=browser,
@@ -208,14 +208,14 @@ def _groups(file: Path | None) -> dict[str, Any] | None:
     if file is None:
         return None
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        groups = json.loads(file.read_text(encoding="utf-8"))
     except OSError as cause:
         raise FileError(f"{file} cannot be read ({cause.strerror}); nothing was started") from cause
     except ValueError as cause:
         raise FileError(f"{file} is no JSON; expected {GROUPS}; nothing was started") from cause
-    if not isinstance(found, dict):
+    if not isinstance(groups, dict):
         raise FileError(f"{file} holds no groups; expected {GROUPS}; nothing was started")
-    return found
+    return groups
 
 
 def _has_terminal() -> bool:

@@ -43,25 +43,24 @@ def monitor(
     A drop is shown by confidence sequences that hold at every look and for all waves together: the chance that any
     alarm is ever false is 5 % at most (1 - confidence). "Cannot tell yet" means fewer than 20 labels in either wave.
     """
-    with opt.opened(session) as one, show.working("estimating"):
-        found = one.monitor(metric, against=against, tolerance=tolerance)
+    with opt.opened(session) as opened, show.working("estimating"):
+        levels = opened.monitor(metric, against=against, tolerance=tolerance)
         if figure is not None:
-            write_whole(figure, found.to_svg().encode(), force=force, kept=kept_by(one.pool, one.path))
+            write_whole(figure, levels.to_svg().encode(), force=force, kept=kept_by(opened.pool, opened.path))
     if json:
-        show.as_json(found.to_dict())
+        show.as_json(levels.to_dict())
     else:
-        columns = ("wave", "items", "labels", found.metric, "interval", "change", "at every look", "drop")
-        show.table(columns, map(_row, found), right=columns[1:7])
-        show.paragraph(found.summary)
-    raise typer.Exit(EXIT_OF[found.answer])
+        columns = ("wave", "items", "labels", levels.metric, "interval", "change", "at every look", "drop")
+        show.table(columns, map(_row, levels), right=columns[1:7])
+        show.paragraph(levels.summary)
+    raise typer.Exit(EXIT_OF[levels.answer])
 
 
-def _row(one: Level) -> tuple[str, ...]:
-    change = "-" if math.isnan(one.change) else f"{one.change:+.3f}"
-    change += "" if math.isnan(one.change_low) else f" [{one.change_low:+.3f}, {one.change_high:+.3f}]"
-    interval = "-" if math.isnan(one.low) else f"[{one.low:.3f}, {one.high:.3f}]"
-    always = f"[{one.always_low:.3f}, {one.always_high:.3f}]"
-    drop = (
-        {"drop": "shown", "no drop": "not shown", "cannot tell": "cannot tell yet"}[one.answer] if one.against else "-"
-    )
-    return one.wave, f"{one.points:,}", str(one.labels), show.number(one.value), interval, change, always, drop
+def _row(level: Level) -> tuple[str, ...]:
+    change = "-" if math.isnan(level.change) else f"{level.change:+.3f}"
+    change += "" if math.isnan(level.change_low) else f" [{level.change_low:+.3f}, {level.change_high:+.3f}]"
+    interval = "-" if math.isnan(level.low) else f"[{level.low:.3f}, {level.high:.3f}]"
+    always = f"[{level.always_low:.3f}, {level.always_high:.3f}]"
+    words = {"drop": "shown", "no drop": "not shown", "cannot tell": "cannot tell yet"}
+    drop = words[level.answer] if level.against else "-"
+    return level.wave, f"{level.points:,}", str(level.labels), show.number(level.value), interval, change, always, drop

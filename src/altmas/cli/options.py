@@ -262,15 +262,15 @@ Seed = Annotated[int, typer.Option("--seed", help="Every random choice follows f
 
 def about_of(text: str) -> "Meant":
     """What --about says; PlanError if it is neither."""
-    found = next((one for one in ABOUT if one == text), None)
-    if found is None:
+    population = next((name for name in ABOUT if name == text), None)
+    if population is None:
         raise PlanError(f"--about {text!r} was not understood; expected pool or future")
-    return found
+    return population
 
 
-def output(given: Path) -> Path:
+def output(file: Path) -> Path:
     """Where to write: - is the standard output."""
-    return STDOUT if str(given) == "-" else given
+    return STDOUT if str(file) == "-" else file
 
 
 def pool_of(
@@ -320,54 +320,54 @@ def pool_of(
     return pool
 
 
-def _features(given: Sequence[str] | None) -> Sequence[str] | str | None:
+def _features(columns: Sequence[str] | None) -> Sequence[str] | str | None:
     """What --features says: nothing means what is shown, "none" none."""
-    if not given:
+    if not columns:
         return AUTO
-    return None if list(given) == ["none"] else given
+    return None if list(columns) == ["none"] else columns
 
 
 def scores_of(scores: Sequence[str] | None, models: Sequence[str]) -> Sequence[str] | dict[str, list[str]] | None:
     """The score columns: of the one model, or {model: columns} of several."""
     if not scores or len(models) <= 1:
         return scores or None
-    found: dict[str, list[str]] = {}
-    for one in scores:
-        model = next((name for name in models if one.startswith(f"{name}=")), None)
+    by_model: dict[str, list[str]] = {}
+    for text in scores:
+        model = next((name for name in models if text.startswith(f"{name}=")), None)
         if model is None:
             raise PlanError(
-                f'--scores {one!r} does not say whose they are; write "{models[0]}={one}" (models: {listing(models)})'
+                f'--scores {text!r} does not say whose they are; write "{models[0]}={text}" (models: {listing(models)})'
             )
-        found.setdefault(model, []).append(one.removeprefix(f"{model}="))
-    return found
+        by_model.setdefault(model, []).append(text.removeprefix(f"{model}="))
+    return by_model
 
 
-def pairs(option: str, given: Sequence[str] | None, *, last: bool = True) -> dict[str, str]:
+def pairs(option: str, texts: Sequence[str] | None, *, last: bool = True) -> dict[str, str]:
     """{name: text} of repeated NAME=TEXT options; the last = separates (metric names may hold one) or the first."""
-    found = {}
-    for one in given or ():
-        name, separator, value = one.rpartition("=") if last else one.partition("=")
+    by_name = {}
+    for text in texts or ():
+        name, separator, value = text.rpartition("=") if last else text.partition("=")
         if not (separator and name.strip() and value.strip()):
-            raise PlanError(f'{option} {one!r} was not understood; write "name=value"')
-        found[name.strip()] = value.strip()
-    return found
+            raise PlanError(f'{option} {text!r} was not understood; write "name=value"')
+        by_name[name.strip()] = value.strip()
+    return by_name
 
 
-def numbers(option: str, given: Sequence[str] | None) -> dict[str, float]:
+def numbers(option: str, texts: Sequence[str] | None) -> dict[str, float]:
     """{name: number} of repeated NAME=NUMBER options."""
-    return {name: number(f"{option} {name}", text) for name, text in pairs(option, given).items()}
+    return {name: number(f"{option} {name}", text) for name, text in pairs(option, texts).items()}
 
 
-def thresholds_of(given: Sequence[str] | None) -> dict[str, float]:
+def thresholds_of(texts: Sequence[str] | None) -> dict[str, float]:
     """{metric: number} of repeated --threshold options: "recall[cat] >= 0.9", or "recall[cat]=0.9"."""
-    found: dict[str, float] = {}
-    for text in given or ():
+    thresholds: dict[str, float] = {}
+    for text in texts or ():
         if CLAIM.match(text.strip()) is None:
-            found |= numbers("--threshold", [text])
+            thresholds |= numbers("--threshold", [text])
         else:
             claim = Claim.parse(text)
-            found[claim.metric] = claim.value
-    return found
+            thresholds[claim.metric] = claim.value
+    return thresholds
 
 
 def number(what: str, text: str) -> float:

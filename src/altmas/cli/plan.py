@@ -71,22 +71,22 @@ def plan(
 
     The truth is imagined from the model's scores or an assumed accuracy, and, once a session has some, from labels.
     """
-    wanted: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
-    wanted["about"] = opt.about_of(about)
-    history, chosen, asked = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
+    settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
+    settings["about"] = opt.about_of(about)
+    history, chosen, half_widths = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
     sides = opt.thresholds_of(thresholds)
     if session is not None:
-        with opt.opened(session) as one:
-            pool, history, asked = one.pool, one.history, asked or dict(one.plan.targets)
-            sides = sides or dict(one.plan.thresholds)
-            chosen = chosen if method else one.method
-            wanted = {
-                "confidence": one.plan.confidence,
-                "seed": one.plan.seed,
-                "metrics": metrics or list(one.plan.metrics),
-                "about": one.plan.about,
+        with opt.opened(session) as opened:
+            pool, history, half_widths = opened.pool, opened.history, half_widths or dict(opened.plan.targets)
+            sides = sides or dict(opened.plan.thresholds)
+            chosen = chosen if method else opened.method
+            settings = {
+                "confidence": opened.plan.confidence,
+                "seed": opened.plan.seed,
+                "metrics": metrics or list(opened.plan.metrics),
+                "about": opened.plan.about,
             }
-            budgets = budgets or _ahead(len(history.labels), one.plan.budget or len(pool))
+            budgets = budgets or _ahead(len(history.labels), opened.plan.budget or len(pool))
     elif data is None or prediction is None:
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
@@ -95,7 +95,7 @@ def plan(
         )
     if chosen.traits.interval == "none":
         show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")
-    found = plan_widths(
+    width_plan = plan_widths(
         pool,
         methods=[*([chosen] if chosen.traits.interval != "none" and chosen.name != "tradition" else []), "tradition"],
         budgets=budgets or [n for n in (50, 100, 200, 400, 800) if n <= len(pool)] or [len(pool)],
@@ -104,9 +104,9 @@ def plan(
         worlds=worlds,
         thresholds=sides,
         progress=not show.quiet(),
-        **wanted,
+        **settings,
     )
-    _print(found, asked, json)
+    _print(width_plan, half_widths, json)
 
 
 def _ahead(labels: int, budget: int) -> list[int]:
@@ -114,22 +114,22 @@ def _ahead(labels: int, budget: int) -> list[int]:
     return sorted({round(labels + (budget - labels) * share) for share in (0.25, 0.5, 1.0)} - {0, labels}) or [budget]
 
 
-def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
-    methods = list(dict.fromkeys(one.method for one in found.widths))
+def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool) -> None:
+    methods = list(dict.fromkeys(width.method for width in width_plan.widths))
     needs = [
-        (metric, width, method, found.labels_for(metric, width, method))
+        (metric, width, method, width_plan.labels_for(metric, width, method))
         for metric, width in targets.items()
         for method in methods
     ]
     if json:
-        plain = [vars(one) for one in found.widths]
+        plain = [vars(width) for width in width_plan.widths]
         reach = [{"metric": a, "half_width": b, "method": c, "labels": d} for a, b, c, d in needs]
-        decisions = [vars(one) for one in found.decisions]
-        why = {"learnable": found.learnable} if found.learnable else {}
+        decisions = [vars(decision) for decision in width_plan.decisions]
+        why = {"learnable": width_plan.learnable} if width_plan.learnable else {}
         show.as_json(
             {
-                "about": found.about,
-                "assumption": found.assumption,
+                "about": width_plan.about,
+                "assumption": width_plan.assumption,
                 "widths": plain,
                 "targets": reach,
                 "decisions": decisions,
@@ -137,23 +137,23 @@ def _print(found: "WidthPlan", targets: dict[str, float], json: bool) -> None:
             }
         )
         return
-    width_of = {(one.metric, one.labels, one.method): one.half_width for one in found.widths}
+    width_of = {(width.metric, width.labels, width.method): width.half_width for width in width_plan.widths}
     columns = ["metric", "labels", *(f"± {name}" for name in methods)]
     rows = [
         (metric, str(labels), *(show.number(width_of[metric, labels, name], 3) for name in methods))
-        for metric in dict.fromkeys(one.metric for one in found.widths)
-        for labels in dict.fromkeys(one.labels for one in found.widths if one.metric == metric)
+        for metric in dict.fromkeys(width.metric for width in width_plan.widths)
+        for labels in dict.fromkeys(width.labels for width in width_plan.widths if width.metric == metric)
     ]
     show.table(columns, rows, right=columns[1:])
     for metric, width, method, labels in needs:
         about = "more than the largest budget looked at" if labels != labels else f"about {round(labels)} labels"
         show.say(f"±{width:g} for {metric} by {method}: {about}")
-    for decision in found.decisions:
+    for decision in width_plan.decisions:
         show.say(_decision(decision))
-    show.say(about_in_words(found.about))
-    show.paragraph(found.assumption[0].upper() + found.assumption[1:] + ".")
-    if found.learnable:
-        show.paragraph(f"{found.learnable}.")
+    show.say(about_in_words(width_plan.about))
+    show.paragraph(width_plan.assumption[0].upper() + width_plan.assumption[1:] + ".")
+    if width_plan.learnable:
+        show.paragraph(f"{width_plan.learnable}.")
 
 
 def _decision(planned: "PlannedDecision") -> str:

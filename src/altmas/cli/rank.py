@@ -29,17 +29,17 @@ def rank(
 
     The intervals are of how far each model lies behind the best; they hold for all models together.
     """
-    with opt.opened(session) as one, show.working("comparing the models"):
-        found = one.ranking(metric)
+    with opt.opened(session) as opened, show.working("comparing the models"):
+        ranking = opened.ranking(metric)
     if json:
-        show.as_json(found.to_dict())
+        show.as_json(ranking.to_dict())
         return
-    columns = ("model", found.metric, "behind the best", "interval", "tier")
-    show.table(columns, map(_row, found), right=columns[1:4])
-    show.paragraph(found.summary)
+    columns = ("model", ranking.metric, "behind the best", "interval", "tier")
+    show.table(columns, map(_row, ranking), right=columns[1:4])
+    show.paragraph(ranking.summary)
 
 
-def _row(one: Ranked) -> tuple[str, ...]:
-    behind = "-" if math.isnan(one.behind) or one.tier == "best" else f"{one.behind:+.4f}"
-    bounds = "-" if math.isnan(one.low) else f"[{one.low:+.4f}, {one.high:+.4f}]"
-    return one.model, show.number(one.value), behind, bounds, one.tier
+def _row(ranked: Ranked) -> tuple[str, ...]:
+    behind = "-" if math.isnan(ranked.behind) or ranked.tier == "best" else f"{ranked.behind:+.4f}"
+    bounds = "-" if math.isnan(ranked.low) else f"[{ranked.low:+.4f}, {ranked.high:+.4f}]"
+    return ranked.model, show.number(ranked.value), behind, bounds, ranked.tier

@@ -49,11 +49,11 @@ def report(
 
     One HTML file that needs no other file and no network, and the same as JSON beside it.
     """
-    place = opt.output(output or session.with_suffix(".html"))
-    with opt.opened(session) as one, show.working("writing the report"):
-        found = one.report(None if json else place, items=items, notes=notes, force=force, since=since)
+    path = opt.output(output or session.with_suffix(".html"))
+    with opt.opened(session) as opened, show.working("writing the report"):
+        document = opened.report(None if json else path, items=items, notes=notes, force=force, since=since)
     if json:
-        typer.echo(found.to_json(), nl=False)
+        typer.echo(document.to_json(), nl=False)
         return
-    show.written(str(found), place)
-    show.hint(f"written: {place}")
+    show.written(str(document), path)
+    show.hint(f"written: {path}")

@@ -39,7 +39,7 @@ def quiet() -> bool:
 
 def harmless(value: object) -> str:
     """The text of a value with control characters made visible, so that data cannot drive the terminal."""
-    return CONTROL.sub(lambda found: _escaped(ord(found[0])), str(value).replace("\r\n", "\n"))
+    return CONTROL.sub(lambda match: _escaped(ord(match[0])), str(value).replace("\r\n", "\n"))
 
 
 def _escaped(code: int) -> str:
@@ -62,9 +62,9 @@ def say(text: str) -> None:
     typer.echo(harmless(text))
 
 
-def written(text: str, place: Path) -> None:
+def written(text: str, path: Path) -> None:
     """A line about a file: on stdout, unless that is where the file itself went."""
-    hint(text) if is_stream(place) else say(text)
+    hint(text) if is_stream(path) else say(text)
 
 
 def paragraph(text: str) -> None:
@@ -117,31 +117,31 @@ def number(value: float, digits: int = 4) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
-def bounds(one: "Estimate") -> str:
+def bounds(estimate: "Estimate") -> str:
     """The interval of an estimate, or a dash."""
-    return "-" if math.isnan(one.low) else f"[{one.low:.4f}, {one.high:.4f}]"
+    return "-" if math.isnan(estimate.low) else f"[{estimate.low:.4f}, {estimate.high:.4f}]"
 
 
-def estimates(found: Sequence["Estimate"], floor: int = 0) -> None:
+def estimates(values: Sequence["Estimate"], floor: int = 0) -> None:
     """Every metric with its interval and what the labels are worth; no number from fewer than `floor` labels."""
-    if not found:
+    if not values:
         return
-    level = f"{found[0].confidence * 100:g} % interval"
+    level = f"{values[0].confidence * 100:g} % interval"
     columns = ("metric", "estimate", level, "±", "labels", "worth", "kind")
-    rows = [_few(one) if one.labels < floor else _estimate(one) for one in found]
+    rows = [_few(estimate) if estimate.labels < floor else _estimate(estimate) for estimate in values]
     table(columns, rows, right=("estimate", "±", "labels", "worth"))
 
 
-def _estimate(one: "Estimate") -> tuple[str, ...]:
-    value = shown_value(one.value, one.labels)
-    note = one.note if one.labels else one.note.removeprefix("undefined: ")
-    kind = " ".join(filter(None, [one.interval if one.interval != "none" else "no interval", note]))
-    worth = number(one.effective_labels, 0)
-    return one.metric, value, bounds(one), number(one.half_width, 3), str(one.labels), worth, kind
+def _estimate(estimate: "Estimate") -> tuple[str, ...]:
+    value = shown_value(estimate.value, estimate.labels)
+    note = estimate.note if estimate.labels else estimate.note.removeprefix("undefined: ")
+    kind = " ".join(filter(None, [estimate.interval if estimate.interval != "none" else "no interval", note]))
+    worth = number(estimate.effective_labels, 0)
+    return estimate.metric, value, bounds(estimate), number(estimate.half_width, 3), str(estimate.labels), worth, kind
 
 
-def _few(one: "Estimate") -> tuple[str, ...]:
-    return one.metric, "insufficient", "-", "-", str(one.labels), "-", "too few labels"
+def _few(estimate: "Estimate") -> tuple[str, ...]:
+    return estimate.metric, "insufficient", "-", "-", str(estimate.labels), "-", "too few labels"
 
 
 @contextmanager

@@ -84,10 +84,10 @@ def simulate(
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
     true = classes_of(data, truth)
-    seen = {name for column in prediction or () for name in classes_of(data, column).tolist()}
-    names = classes or sorted({*true.tolist(), *seen}, key=lambda one: (str(type(one)), one))
+    predicted = {name for column in prediction or () for name in classes_of(data, column).tolist()}
+    names = classes or sorted({*true.tolist(), *predicted}, key=lambda name: (str(type(name)), name))
     pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names, group, weight, 0, values=values)
-    found = run(
+    simulation = run(
         pool,
         true,
         methods=list(dict.fromkeys(methods or ([DEFAULT_METHOD] if rank else [DEFAULT_METHOD, "tradition"]))),
@@ -105,23 +105,23 @@ def simulate(
         progress=not show.quiet(),
     )
     if json:
-        show.as_json({"summary": found.summary(), "rows": found.rows})
+        show.as_json({"summary": simulation.summary(), "rows": simulation.rows})
         return
     columns = ("method", "metric", "labels", "truth", "bias", "rmse", "coverage", "width", "label value")
     rows = [
         (
-            one["method"],
-            one["metric"],
-            str(one["labels"]),
-            show.number(one["truth"]),
-            "-" if math.isnan(one["bias"]) else f"{one['bias']:+.4f}",
-            show.number(one["rmse"]),
-            show.number(one["coverage"], 2),
-            show.number(one["width"]),
+            row["method"],
+            row["metric"],
+            str(row["labels"]),
+            show.number(row["truth"]),
+            "-" if math.isnan(row["bias"]) else f"{row['bias']:+.4f}",
+            show.number(row["rmse"]),
+            show.number(row["coverage"], 2),
+            show.number(row["width"]),
             "-"
-            if math.isnan(one["label_value"])
-            else f"{one['label_value']:.2f} [{one['label_value_low']:.2f}, {one['label_value_high']:.2f}]",
+            if math.isnan(row["label_value"])
+            else f"{row['label_value']:.2f} [{row['label_value_low']:.2f}, {row['label_value_high']:.2f}]",
         )
-        for one in found.summary()
+        for row in simulation.summary()
     ]
     show.table(columns, rows, right=columns[2:])

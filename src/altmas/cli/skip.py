@@ -20,6 +20,6 @@ def skip(
     annotator: opt.Annotator = None,
 ) -> None:
     """Record that an item cannot be labelled, or that the annotator cannot tell."""
-    with opt.opened(session) as one:
-        one.skip(id, reason, annotator, kind="unsure" if unsure else "skip")
+    with opt.opened(session) as opened:
+        opened.skip(id, reason, annotator, kind="unsure" if unsure else "skip")
     show.say(f"{id}: {'unsure' if unsure else 'skipped'}")

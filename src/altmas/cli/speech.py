@@ -42,7 +42,7 @@ WORDS: tuple[tuple[str, str], ...] = (
 )
 """(pattern of a sentence, what the command line says instead), in the order in which they are applied."""
 
-_COMPILED = tuple((re.compile(pattern), said) for pattern, said in WORDS)
+_COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in WORDS)
 
 
 MEANT = re.compile(r"did you mean (?:'(?P<name>[^']+)'|(?P<number>[-\d.]+\d))")
@@ -58,10 +58,10 @@ def mended(sentence: str, command: str, arguments: Sequence[str]) -> str:
         wrong = [Path(word).name for word in before.split() if "/" in word]  # tried last: a file that is not there
         wrong += [name or number for name, number in GIVEN.findall(before)]
         for word in reversed(wrong):
-            for place, argument in enumerate(arguments):
+            for index, argument in enumerate(arguments):
                 mend = _mended(argument, word, right)
                 if mend is not None:
-                    return shlex.join([*command.split(), *arguments[:place], mend, *arguments[place + 1 :]])
+                    return shlex.join([*command.split(), *arguments[:index], mend, *arguments[index + 1 :]])
     return f"{command} --help"
 
 
@@ -73,6 +73,6 @@ def _mended(argument: str, word: str, right: str) -> str | None:
 
 def spoken(sentence: str) -> str:
     """The sentence as the command line says it; quoted values stay as they are."""
-    for pattern, said in _COMPILED:
-        sentence = pattern.sub(said, sentence)
+    for pattern, replacement in _COMPILED:
+        sentence = pattern.sub(replacement, sentence)
     return sentence

@@ -12,19 +12,19 @@ from altmas.session.snapshot import Status
 @command("status", READ, "altmas status xray.altmas", "altmas status xray.altmas --json")
 def status(session: opt.SessionFile, json: opt.Json = False) -> None:
     """How far the session is: labels, pace, people, estimates, and what further labels are likely to bring."""
-    with opt.opened(session) as one, show.working("estimating"):
-        now = one.status()
-        found, decision, forecast = one.estimate(), one.should_stop(), one.forecast()
+    with opt.opened(session) as opened, show.working("estimating"):
+        now = opened.status()
+        estimates, decision, forecast = opened.estimate(), opened.should_stop(), opened.forecast()
     if json:
         ahead = None if forecast is None else forecast.to_dict()
-        told = {"stop": decision.stop, "reason": decision.reason, "forecast": ahead}
-        show.as_json({**now.to_dict(), "decision": told, "estimates": found.to_dict()["estimates"]})
+        plain = {"stop": decision.stop, "reason": decision.reason, "forecast": ahead}
+        show.as_json({**now.to_dict(), "decision": plain, "estimates": estimates.to_dict()["estimates"]})
         return
     show.say(_progress(now))
     for person in now.annotators if len(now.annotators) > 1 else ():
         pace = "" if math.isnan(person.seconds_per_label) else f", {person.seconds_per_label:.0f} s each"
         show.say(f"  {person.name or '(unnamed)'}: {person.labels} labels, {person.skips} skipped{pace}")
-    show.estimates(found)
+    show.estimates(estimates)
     show.say(f"{'stop' if decision.stop else 'go on'}: {decision.reason}")
     if forecast is not None and forecast.bands:
         show.say(f"ahead: {forecast}")

@@ -50,18 +50,18 @@ def sync(
     It asks the server every few seconds (Ctrl+C ends it) and can be started again at any time: an item is sent once, an
     annotation is recorded once, a corrected one is a revision.
     """
-    with opt.opened(session) as one:
+    with opt.opened(session) as opened:
         studio = LabelStudio(url, token, project)
-        config = config_of(one, blind=not with_predictions, local_files=local_files)
+        config = config_of(opened, blind=not with_predictions, local_files=local_files)
         if project is None:
             number = studio.create_project(f"altmas {session.stem}", config)
             show.say(f"project {number} was made: {studio.url}/projects/{number}")
         elif studio.set_config(config):
             show.say(f"project {project} got the labelling config of this session")
         while True:
-            done = sync_once(one, studio, n, blind=not with_predictions, local_files=local_files)
+            done = sync_once(opened, studio, n, blind=not with_predictions, local_files=local_files)
             show.say(str(done))
-            decision = one.should_stop()
+            decision = opened.should_stop()
             if decision.stop:
                 show.say(f"stop: {decision.reason}")
             if once or decision.stop:

@@ -25,14 +25,14 @@ def tell(
 
     Many labels at once: `altmas import`. Telling an item again is a revision; the earlier label stays in the log.
     """
-    with opt.opened(session) as one:
+    with opt.opened(session) as opened:
         try:
-            one.tell(id, label, annotator, seconds, note)
+            opened.tell(id, label, annotator, seconds, note)
         except UnknownPoint as error:
-            if one.pool.find_class(id) is None:
+            if opened.pool.find_class(id) is None:
                 raise
             raise UnknownPoint(
                 f"{error}; {id!r} is a class: the id comes first, altmas tell {session} {label} {id}"
             ) from None
-        labels, budget = len(one.history.labels), one.plan.budget
+        labels, budget = len(opened.history.labels), opened.plan.budget
     show.say(f"{id}: {label} ({f'{labels} of {budget} labels' if budget else show.counted(labels, 'label')})")

@@ -175,8 +175,8 @@ class TerminalLabeller:
         self._note = ""
         if self._typed_ones and label not in self.recent:
             self.recent = [*self.recent, label][-len(DIGITS) :]
-        said = self._shown_name(label, left)
-        self._say(f"{said} · saved {time.strftime('%H:%M:%S')}", "green")
+        name = self._shown_name(label, left)
+        self._say(f"{name} · saved {time.strftime('%H:%M:%S')}", "green")
 
     def _shown_name(self, label: Name, left: str) -> str:
         """What the annotator sees for a class: left or right, where it is one of a pair."""
@@ -185,13 +185,15 @@ class TerminalLabeller:
         return "left" if str(label) == left else "right"
 
     def _reveal(self, query: Query) -> None:
-        said = self.session.pool.answers_at(query.index)
+        answers = self.session.pool.answers_at(query.index)
         if not self.may_reveal:
-            self._say("predictions cannot be looked at here" if said else "there is no model in this session", "yellow")
+            why = "predictions cannot be looked at here" if answers else "there is no model in this session"
+            self._say(why, "yellow")
             return
         self.session.reveal(query.id, self.annotator)
-        told = "; ".join(f"{'the model' if len(said) == 1 else name} says {predicted}" for name, predicted, _ in said)
-        self._say(f"{told}; that you looked is recorded", "yellow")
+        alone = len(answers) == 1
+        words = "; ".join(f"{'the model' if alone else name} says {predicted}" for name, predicted, _ in answers)
+        self._say(f"{words}; that you looked is recorded", "yellow")
 
     def _skip(self, query: "Query", reason: str, kind: str, seconds: float) -> None:
         reason = "; ".join(filter(None, [reason.strip(), self._note]))

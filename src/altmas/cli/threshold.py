@@ -23,10 +23,10 @@ def threshold(
     costs. Candidates are tested one after another, each at the confidence of the session, until the first at which the
     claim is not shown. Exit 0 if there is such a threshold, 3 if none is shown yet.
     """
-    with opt.opened(session) as one, show.working("estimating"):
-        found = one.threshold(claim)
+    with opt.opened(session) as opened, show.working("estimating"):
+        choice = opened.threshold(claim)
     if json:
-        show.as_json(found.to_dict())
+        show.as_json(choice.to_dict())
     else:
-        show.say(str(found))
-    raise typer.Exit(0 if found.found else 3)
+        show.say(str(choice))
+    raise typer.Exit(0 if choice.found else 3)

@@ -64,11 +64,11 @@ def export_items(
     every point. `local_files` is the folder that Label Studio serves: images below it get the address under which its
     local-files storage shows them. OutputExists if the file is there already, unless force; then nothing is drawn.
     """
-    place, kept = Path(path), kept_by(session.pool, session.path)
-    kind = format_of(place, format, reading=False)
-    beside = label_studio.config_beside(place) if kind == "label-studio" and not is_stream(place) else None
-    for one in filter(None, (place, beside)):
-        writable(one, force=force, kept=kept)
+    file, kept = Path(path), kept_by(session.pool, session.path)
+    kind = format_of(file, format, reading=False)
+    beside = label_studio.config_beside(file) if kind == "label-studio" and not is_stream(file) else None
+    for output in filter(None, (file, beside)):
+        writable(output, force=force, kept=kept)
     queries = session.ask(n)
     rows = [query.index for query in queries]
     if not blind:
@@ -87,22 +87,22 @@ def export_items(
     else:
         written, columns = _item_rows(session, rows, blind=blind)
         content = plain.content_of(kind, written, columns)
-    write_whole(place, content, force=force, kept=kept)
-    return ExportResult(place, kind, len(rows), beside)
+    write_whole(file, content, force=force, kept=kept)
+    return ExportResult(file, kind, len(rows), beside)
 
 
 def export_labels(
     session: "Session", path: str | os.PathLike[str], format: str | None = None, *, force: bool = False
 ) -> ExportResult:
     """Write every answer that holds now: who said what about which point, when, and how long it took."""
-    place, kept = Path(path), kept_by(session.pool, session.path)
-    kind = format_of(place, format, reading=False)
+    file, kept = Path(path), kept_by(session.pool, session.path)
+    kind = format_of(file, format, reading=False)
     if kind == "label-studio":
-        raise FileError(f"labels are exported as csv, jsonl or parquet, not as {kind}; {place} was not written")
-    writable(place, force=force, kept=kept)
+        raise FileError(f"labels are exported as csv, jsonl or parquet, not as {kind}; {file} was not written")
+    writable(file, force=force, kept=kept)
     rows = labelled_rows(session)
-    write_whole(place, plain.content_of(kind, rows, COLUMNS), force=force, kept=kept)
-    return ExportResult(place, kind, len(rows))
+    write_whole(file, plain.content_of(kind, rows, COLUMNS), force=force, kept=kept)
+    return ExportResult(file, kind, len(rows))
 
 
 def import_labels(session: "Session", path: str | os.PathLike[str], format: str | None = None) -> ImportResult:
@@ -110,13 +110,13 @@ def import_labels(session: "Session", path: str | os.PathLike[str], format: str 
 
     Raises UnknownPoint, UnknownLabel (with the near match, the point and the row) or FileError; then nothing is.
     """
-    place = Path(path)
-    kind = format_of(place, format, reading=True)
+    file = Path(path)
+    kind = format_of(file, format, reading=True)
     if kind == "label-studio":
-        replies, blank, kind = label_studio.read_replies(place)
+        replies, blank, kind = label_studio.read_replies(file)
     else:
-        replies, blank = plain.read_replies(place, kind)
-    return record(session, replies, place, kind, blank)
+        replies, blank = plain.read_replies(file, kind)
+    return record(session, replies, file, kind, blank)
 
 
 def format_of(path: Path, format: str | None, *, reading: bool) -> str:

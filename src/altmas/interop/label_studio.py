@@ -60,9 +60,9 @@ def task_of(pool: Pool, row: int, *, blind: bool = True, local_files: Path | Non
         task["predictions"] = []
         for name, predicted, score in pool.answers_at(row):
             choice = {"value": {"choices": [str(predicted)]}, "type": "choices"}
-            made: dict[str, Any] = {"model_version": "model under test" if name == DEFAULT_MODEL else name}
-            made |= {} if score is None else {"score": score}
-            task["predictions"].append({**made, "result": [{"from_name": "label", "to_name": "item", **choice}]})
+            prediction: dict[str, Any] = {"model_version": "model under test" if name == DEFAULT_MODEL else name}
+            prediction |= {} if score is None else {"score": score}
+            task["predictions"].append({**prediction, "result": [{"from_name": "label", "to_name": "item", **choice}]})
     return task
 
 
@@ -101,13 +101,13 @@ def _served(path: str, folder: Path, root: Path, id: object) -> str:
     """The address under which the local-files storage shows an image below its root; FileError if it lies elsewhere."""
     if path.startswith("data:") or "://" in path or path.startswith("/data/local-files/"):
         return path
-    place, base = Path(os.path.realpath(folder / path)), Path(os.path.realpath(root))
-    if not place.is_relative_to(base):
+    image, base = Path(os.path.realpath(folder / path)), Path(os.path.realpath(root))
+    if not image.is_relative_to(base):
         raise FileError(
-            f"point {id!r}: {place} is not below {base}, the folder that Label Studio serves; give one that holds the "
+            f"point {id!r}: {image} is not below {base}, the folder that Label Studio serves; give one that holds the "
             "images with --local-files, the same as in LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT; nothing was written"
         )
-    return f"/data/local-files/?d={quote(place.relative_to(base).as_posix())}"
+    return f"/data/local-files/?d={quote(image.relative_to(base).as_posix())}"
 
 
 def _json(value: Any) -> Any:
@@ -157,9 +157,9 @@ def replies_in(tasks: Any, path: str) -> tuple[list[Reply], int, str]:
         )
     whole = any("annotations" in task or isinstance(task.get("data"), dict) for task in tasks)
     read = _of_task if whole else _of_record
-    found = [read(task, f"{path}, task {number}") for number, task in enumerate(tasks, start=1)]
-    replies = [reply for one in found for reply in one]
-    return replies, sum(not one for one in found), "label-studio" if whole else "label-studio-min"
+    by_task = [read(task, f"{path}, task {number}") for number, task in enumerate(tasks, start=1)]
+    replies = [reply for in_task in by_task for reply in in_task]
+    return replies, sum(not in_task for in_task in by_task), "label-studio" if whole else "label-studio-min"
 
 
 def _id_of(data: Any, where: str) -> object:
@@ -176,10 +176,14 @@ def _of_task(task: Mapping[str, Any], where: str) -> list[Reply]:
     """The replies of one task of a JSON export: the one marked as ground truth first, then by time."""
     id = _id_of(task.get("data"), where)
     annotations = task.get("annotations") or []
-    if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
+    if not isinstance(annotations, list) or not all(isinstance(annotation, dict) for annotation in annotations):
         raise FileError(f"{where}: its annotations are no list of objects; nothing was recorded")
-    in_order = sorted(annotations, key=lambda one: (one.get("ground_truth") is not True, str(one.get("created_at"))))
-    return [_of_annotation(id, one, f"{where} ({id!r})") for one in in_order]
+    annotations = sorted(annotations, key=_rank)
+    return [_of_annotation(id, annotation, f"{where} ({id!r})") for annotation in annotations]
+
+
+def _rank(annotation: Mapping[str, Any]) -> tuple[bool, str]:
+    return annotation.get("ground_truth") is not True, str(annotation.get("created_at"))
 
 
 def _of_annotation(id: object, annotation: Mapping[str, Any], where: str) -> Reply:
@@ -200,12 +204,12 @@ def _of_annotation(id: object, annotation: Mapping[str, Any], where: str) -> Rep
 
 def _choice(result: Any, where: str) -> object:
     """The one class chosen, None if there is none; FileError if there are several."""
-    if result is not None and (not isinstance(result, list) or not all(isinstance(one, dict) for one in result)):
+    if result is not None and (not isinstance(result, list) or not all(isinstance(region, dict) for region in result)):
         raise FileError(f"{where}: its result is no list of objects; nothing was recorded")
     chosen: list[Any] = []
-    for one in result or []:
-        if one.get("type") == "choices":
-            value = one.get("value")
+    for region in result or []:
+        if region.get("type") == "choices":
+            value = region.get("value")
             choices = value.get("choices") if isinstance(value, dict) else None
             if not isinstance(choices, list):
                 raise FileError(f"{where}: a result of type choices has no list of choices; nothing was recorded")

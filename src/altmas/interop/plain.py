@@ -36,8 +36,8 @@ Rows = Iterable[tuple[str, dict[str, Any]]]
 def read_replies(path: Path, format: str) -> tuple[list[Reply], int]:
     """(replies, number of rows without one) of a plain file; FileError names the row that cannot be read."""
     read = {"csv": _csv_rows, "jsonl": _jsonl_rows, "parquet": _parquet_rows}[format]
-    found = [reply_of(row, f"{path}, {where}") for where, row in read(path)]
-    return [one for one in found if one is not None], sum(one is None for one in found)
+    replies = [reply_of(row, f"{path}, {where}") for where, row in read(path)]
+    return [reply for reply in replies if reply is not None], sum(reply is None for reply in replies)
 
 
 def content_of(format: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
@@ -140,11 +140,11 @@ def _header(path: Path, cells: Sequence[str]) -> list[str]:
     if "altmas_id" in names:
         names = ["task" if name == "id" else name for name in names]
     names = [ALSO.get(name, name) for name in names]
-    for wanted in ("id", "label"):
-        if wanted not in names:
-            hint = near(wanted, names)
+    for required in ("id", "label"):
+        if required not in names:
+            hint = near(required, names)
             raise FileError(
-                f"{path} has no column {wanted!r}{hint} (columns: {listing(cells)}); expected at least id and label; "
+                f"{path} has no column {required!r}{hint} (columns: {listing(cells)}); expected at least id and label; "
                 "nothing was recorded"
             )
     for name in COLUMNS:
@@ -177,10 +177,10 @@ def parsed(written: str, where: str) -> Any:
     try:
         return json.loads(written)
     except (ValueError, RecursionError) as cause:
-        said = getattr(cause, "msg", "it is nested too deeply" if isinstance(cause, RecursionError) else str(cause))
+        message = getattr(cause, "msg", "it is nested too deeply" if isinstance(cause, RecursionError) else str(cause))
         line = getattr(cause, "lineno", 0)
-        place = f" (line {line}, column {getattr(cause, 'colno', 0)})" if line else ""
-        raise FileError(f"{where}: no proper JSON: {said}{place}; nothing was recorded") from cause
+        position = f" (line {line}, column {getattr(cause, 'colno', 0)})" if line else ""
+        raise FileError(f"{where}: no proper JSON: {message}{position}; nothing was recorded") from cause
 
 
 # ---------------------------------------------------------------- Parquet
@@ -213,6 +213,6 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     except FileError:
         raise
     except Exception as cause:  # the bytes of a damaged file can fail in any way inside the library
-        said = " ".join(str(cause).split())[:200]
-        raise FileError(f"{path} is no proper Parquet file: {said}; nothing was recorded") from cause
+        message = " ".join(str(cause).split())[:200]
+        raise FileError(f"{path} is no proper Parquet file: {message}; nothing was recorded") from cause
     yield from ((f"row {number}", row) for number, row in enumerate(rows, start=1))

@@ -77,9 +77,9 @@ class ImportResult:
             (self.skips, "skip"),
             (self.rulings, "ruling"),
         )
-        said = [f"{count} {name}{'s' * (count != 1)}" for count, name in counts if count]
+        phrases = [f"{count} {name}{'s' * (count != 1)}" for count, name in counts if count]
         rest = [f"{self.unchanged} known already"] * bool(self.unchanged) + [f"{self.blank} blank"] * bool(self.blank)
-        return f"{self.path.name}: {', '.join(said) or 'nothing new'}" + (f" ({', '.join(rest)})" if rest else "")
+        return f"{self.path.name}: {', '.join(phrases) or 'nothing new'}" + (f" ({', '.join(rest)})" if rest else "")
 
 
 # ---------------------------------------------------------------- from raw values
@@ -170,13 +170,13 @@ PEOPLE = "label-studio people"
 def record(session: "Session", replies: Sequence[Reply], path: Path, format: str, blank: int) -> ImportResult:
     """Record the replies that are new, all or none; what was recorded."""
     names = _names_of_numbers(session, replies)
-    replies = [replace(one, annotator=names.get(one.number or "", one.annotator)) for one in replies]
+    replies = [replace(reply, annotator=names.get(reply.number or "", reply.annotator)) for reply in replies]
     said = checked(replies, session.pool)
     counts: dict[str, int] = {}
 
     def news(standing: list[Event]) -> list[Answer]:
-        new, found = news_in(said, standing)
-        counts.update(found)
+        new, new_counts = news_in(said, standing)
+        counts.update(new_counts)
         return [reply.answer() for reply in sorted(new, key=lambda reply: reply.kind in RULINGS)]
 
     session.answer_new(news)
@@ -201,13 +201,13 @@ def _names_of_numbers(session: "Session", replies: Sequence[Reply]) -> dict[str,
     The name under which the session has answers already is kept. Where a file contradicts an earlier one (another
     server, on which the number is somebody else's) its own address counts.
     """
-    numbered = [one for one in replies if one.number is not None]
+    numbered = [reply for reply in replies if reply.number is not None]
     if not numbered:
         return {}
     known, voters = _known_people(session), {event.annotator for event in session.standing()}
     names: dict[str, str] = {}
-    for one in numbered:
-        number, address = str(one.number), one.annotator
+    for reply in numbered:
+        number, address = str(reply.number), reply.annotator
         if address is None or address == number:
             names.setdefault(number, known.get(number, number))
         elif known.get(number) in (address, number):
@@ -276,9 +276,9 @@ def _counted(kind: str, *, revision: bool) -> str:
 def _refuse_second(first: Reply, second: Reply, point: str) -> None:
     """FileError on two different answers by the same person."""
     who = f"by {second.annotator!r}" if second.annotator else "by the same annotator"
-    said = [reply.kind if reply.label is None else repr(reply.label) for reply in (first, second)]
+    answers = [reply.kind if reply.label is None else repr(reply.label) for reply in (first, second)]
     raise FileError(
-        f"{second.where}: point {point!r} has two answers {who}, {said[0]} ({first.where}) and {said[1]}; "
+        f"{second.where}: point {point!r} has two answers {who}, {answers[0]} ({first.where}) and {answers[1]}; "
         "keep one of them; nothing was recorded"
     )
 
@@ -289,8 +289,8 @@ def row_of(id: object, pool: Pool, where: str) -> int:
         return pool.index(id)
     except UnknownPoint as cause:
         hint = _same_number(id, pool)
-        said = str(cause).removesuffix("; nothing was recorded") if not hint else f"id {id!r} is not in this pool"
-        raise UnknownPoint(f"{where}: {said}{hint}; nothing was recorded") from None
+        reason = str(cause).removesuffix("; nothing was recorded") if not hint else f"id {id!r} is not in this pool"
+        raise UnknownPoint(f"{where}: {reason}{hint}; nothing was recorded") from None
 
 
 def _same_number(id: object, pool: Pool) -> str:

@@ -50,24 +50,24 @@ class LabelStudio:
 
     def create_project(self, title: str, config: str) -> int:
         """The number of a new project with that labelling config; it is the one used from now on."""
-        made = self._ask("POST", "/api/projects/", {"title": title, "label_config": config})
-        self.project = int(made["id"])
+        project = self._ask("POST", "/api/projects/", {"title": title, "label_config": config})
+        self.project = int(project["id"])
         return self.project
 
     def set_config(self, config: str) -> bool:
         """Give the project the labelling config if it has none yet; whether it did."""
-        found = self._ask("GET", f"/api/projects/{self.project}/")
-        if "<Choices" in str(found.get("label_config", "")):
+        project = self._ask("GET", f"/api/projects/{self.project}/")
+        if "<Choices" in str(project.get("label_config", "")):
             return False
         self._ask("PATCH", f"/api/projects/{self.project}/", {"label_config": config})
         return True
 
     def tasks(self) -> list[dict[str, Any]]:
         """Every task of the project with its annotations, as its JSON export has them."""
-        found = self._ask("GET", f"/api/projects/{self.project}/export?exportType=JSON&download_all_tasks=true")
-        if not isinstance(found, list) or not all(isinstance(task, dict) for task in found):
+        tasks = self._ask("GET", f"/api/projects/{self.project}/export?exportType=JSON&download_all_tasks=true")
+        if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
             raise ServerError(f"{self.url} sent no list of tasks for project {self.project}; nothing was recorded")
-        return found
+        return tasks
 
     def send(self, tasks: list[dict[str, Any]]) -> None:
         """Import tasks into the project."""
@@ -75,9 +75,10 @@ class LabelStudio:
 
     def people(self) -> dict[int, str]:
         """{number: e-mail address} of those whom the token may see."""
-        found = self._ask("GET", "/api/users/")
-        listed = found.get("results", []) if isinstance(found, Mapping) else found
-        return {int(one["id"]): str(one["email"]) for one in listed if one.get("id") is not None and one.get("email")}
+        answer = self._ask("GET", "/api/users/")
+        users = answer.get("results", []) if isinstance(answer, Mapping) else answer
+        known = [user for user in users if user.get("id") is not None and user.get("email")]
+        return {int(user["id"]): str(user["email"]) for user in known}
 
     def _ask(self, verb: str, path: str, body: Any = None, *, authorized: bool = True, again: bool = True) -> Any:
         request = urllib.request.Request(f"{self.url}{path}", method=verb)  # noqa: S310
@@ -128,17 +129,19 @@ def sync_once(
     where = f"project {studio.project}"
     replies, blank, kind = label_studio.replies_in(_with_addresses(tasks, studio.people()), where)
     received = record(session, replies, Path(where), kind, blank)
-    there = {str(task["data"]["altmas_id"]) for task in tasks}
+    sent = {str(task["data"]["altmas_id"]) for task in tasks}
     if session.should_stop().stop:
         return SyncResult(received, 0, received.blank)
-    queries = [query for query in session.ask(n) if str(query.id) not in there]
+    queries = [query for query in session.ask(n) if str(query.id) not in sent]
     if not blind:
         for query in queries:
             session.reveal(query.id)
-    made = [label_studio.task_of(session.pool, one.index, blind=blind, local_files=local_files) for one in queries]
-    if made:
-        studio.send(made)
-    return SyncResult(received, len(made), received.blank + len(made))
+    new_tasks = [
+        label_studio.task_of(session.pool, query.index, blind=blind, local_files=local_files) for query in queries
+    ]
+    if new_tasks:
+        studio.send(new_tasks)
+    return SyncResult(received, len(new_tasks), received.blank + len(new_tasks))
 
 
 def _is_ours(task: Mapping[str, Any]) -> bool:
@@ -154,4 +157,4 @@ def _with_addresses(tasks: Iterable[dict[str, Any]], people: Mapping[int, str]) 
         named = isinstance(who, int) and who in people
         return annotation | {"completed_by": {"id": who, "email": people[who]}} if named else annotation  # type: ignore[index]
 
-    return [task | {"annotations": [known(one) for one in task.get("annotations") or []]} for task in tasks]
+    return [task | {"annotations": list(map(known, task.get("annotations") or []))} for task in tasks]

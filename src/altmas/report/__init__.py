@@ -41,17 +41,17 @@ class Report:
 
         OutputExists, and neither is written, if one of them is there already; unless force.
         """
-        places = files_of(path)
-        for place in places:
-            writable(place, force=force, kept=self.kept)
-        for place in places:
-            content = self.to_json() if place.suffix.lower() == ".json" else self.to_html()
-            write_whole(place, content.encode(), force=force, kept=self.kept)
+        files = files_of(path)
+        for file in files:
+            writable(file, force=force, kept=self.kept)
+        for file in files:
+            content = self.to_json() if file.suffix.lower() == ".json" else self.to_html()
+            write_whole(file, content.encode(), force=force, kept=self.kept)
         return Path(path)
 
     def __str__(self) -> str:
         headline = f"{self.content['headline']['verdict']} {self.content['headline']['next']}".rstrip()
-        return "\n".join([headline, *(one["verdict"]["sentence"] for one in self.content["metrics"])])
+        return "\n".join([headline, *(metric["verdict"]["sentence"] for metric in self.content["metrics"])])
 
     def _repr_html_(self) -> str:
         return fragment(self.content)
@@ -59,10 +59,10 @@ class Report:
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
     """The files that a report at this path consists of: the JSON, and the page unless the path ends in .json."""
-    place = Path(path)
-    if is_stream(place):
-        return [place]
-    return list(dict.fromkeys([place.with_suffix(".json"), place]))
+    file = Path(path)
+    if is_stream(file):
+        return [file]
+    return list(dict.fromkeys([file.with_suffix(".json"), file]))
 
 
 def report_of(
@@ -81,8 +81,8 @@ def report_of(
     """
     earlier = None if since is None else read_report(since)
     kept = kept_by(session.pool, session.path)
-    for place in [] if path is None else files_of(path):
-        writable(place, force=force, kept=kept)  # before the work
+    for file in [] if path is None else files_of(path):
+        writable(file, force=force, kept=kept)  # before the work
     content = content_of(session, items=items, notes=notes, since=earlier)
     report = Report(content, _pictures(session) if items else {}, kept)
     if path is not None:
@@ -92,13 +92,13 @@ def report_of(
 
 def _pictures(session: "Session") -> dict[str, tuple[bytes, str]]:
     """The images of labelled points that can be shown."""
-    found = {}
+    pictures = {}
     for row in session.history.labels:
         for part in parts_of(session.pool, row):
             if part["kind"] == "image":
                 try:
                     name = f"{session.pool.ids[row]}.{part['number']}"
-                    found[name] = image_of(session.pool, row, part["number"])
+                    pictures[name] = image_of(session.pool, row, part["number"])
                 except NoImage:
                     continue
-    return found
+    return pictures

@@ -31,7 +31,7 @@ class Assumption:
 
 def assumptions_of(session: "Session", history: History, status: Status, estimates: Estimates) -> list[dict[str, Any]]:
     """Every assumption behind the figures, with what is known about it."""
-    found = [
+    assumptions = [
         _about(session),
         _draws(history),
         _interval(session, estimates),
@@ -41,7 +41,7 @@ def assumptions_of(session: "Session", history: History, status: Status, estimat
         _number(history),
     ]
     diagnostics = estimates.info.get("diagnostics")
-    return [asdict(one) for one in [*found, *([_belief(diagnostics)] if diagnostics else [])]]
+    return [asdict(assumption) for assumption in [*assumptions, *([_belief(diagnostics)] if diagnostics else [])]]
 
 
 def _about(session: "Session") -> Assumption:
@@ -100,7 +100,7 @@ def _draws(history: History) -> Assumption:
 
 def _interval(session: "Session", estimates: Estimates) -> Assumption:
     title = "The interval fits the way it is used"
-    kinds = {one.interval for one in estimates}
+    kinds = {estimate.interval for estimate in estimates}
     looks = len(session.logged_estimates())
     if "none" in kinds:
         return Assumption(title, "warning", "The method gives no interval: its values come without a guarantee.")
@@ -152,7 +152,7 @@ def _labels(session: "Session") -> Assumption:
     kappa = "undefined" if agreement.kappa != agreement.kappa else number(agreement.kappa)
     low, high = agreement_interval(agreement, session.plan.confidence)
     classes = len(session.pool.classes)
-    rate, least, most = (error_rate(one, classes) for one in (agreement.share, high, low))
+    rate, least, most = (error_rate(share, classes) for share in (agreement.share, high, low))
     return Assumption(
         title,
         "checked" if most <= ACCEPTED_ERRORS else "warning",
@@ -165,10 +165,10 @@ def _labels(session: "Session") -> Assumption:
 
 def _skips(history: History, status: Status) -> Assumption:
     title = "Points without a label are like the others"
-    asked = len(history.labels) + len(history.skipped)
+    answers = len(history.labels) + len(history.skipped)
     if not history.skipped:
         return Assumption(title, "checked", "No point was skipped.")
-    share = len(history.skipped) / asked
+    share = len(history.skipped) / answers
     return Assumption(
         title,
         "warning" if share > 0.02 else "unchecked",
@@ -201,7 +201,7 @@ def _number(history: History) -> Assumption:
 
 def _belief(diagnostics: Mapping[str, Any]) -> Assumption:
     title = "The method's belief fits the labels (a wrong one costs width, not validity)"
-    bins = [one for one in diagnostics.get("calibration", ()) if one["labels"]]
+    bins = [bin_ for bin_ in diagnostics.get("calibration", ()) if bin_["labels"]]
     words = "Labels were compared with what was believed before they were known."
     if bins:
         low, high = bins[0], bins[-1]

@@ -43,34 +43,34 @@ def classes_of(session: "Session", history: History) -> Plain:
     metrics = tuple(
         of_class(f"{kind}[{pool.classes[k]}]", of, k, kind=kind) for k in listed for kind, of in OF_CLASS.items()
     )
-    found, note = estimated(session, history, metrics)
-    if not found:
+    estimates, note = estimated(session, history, metrics)
+    if not estimates:
         return {"rows": [], "worst": [], "note": note}
     if len(listed) < len(pool.classes):
         note = f"the {len(listed)} most predicted of {len(pool.classes)} classes are listed"
-    told = _labels(session, history)
+    labels = _labels(session, history)
     rows = []
-    for place, k in enumerate(listed):
-        three = found[len(OF_CLASS) * place : len(OF_CLASS) * (place + 1)]
-        values = {kind: bounds_of(one) for kind, one in zip(OF_CLASS, three, strict=True)}
-        rows.append({"name": str(pool.classes[k]), "called": int(called[k]), "labels": told[k], **values})
+    for position, k in enumerate(listed):
+        three = estimates[len(OF_CLASS) * position : len(OF_CLASS) * (position + 1)]
+        values = {kind: bounds_of(estimate) for kind, estimate in zip(OF_CLASS, three, strict=True)}
+        rows.append({"name": str(pool.classes[k]), "called": int(called[k]), "labels": labels[k], **values})
     return {"rows": rows, "worst": _worst(rows), "note": note}
 
 
 def _labels(session: "Session", history: History) -> Counter[int]:
     """{class: labelled points that are called it or truly are it}."""
-    told: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for row, code in history.labels.items():
-        told.update({int(session.pool.predictions[row]), int(code)})
-    return told
+        counts.update({int(session.pool.predictions[row]), int(code)})
+    return counts
 
 
 def _worst(rows: Sequence[Plain]) -> list[int]:
-    """Places of the classes with the lowest F1, among those that labels tell about; none where all fit on a page."""
-    able = [place for place, row in enumerate(rows) if row["labels"] and math.isfinite(row["f1"]["low"])]
+    """Positions of the classes with the lowest F1, among those that labels tell about; none where all fit on a page."""
+    able = [position for position, row in enumerate(rows) if row["labels"] and math.isfinite(row["f1"]["low"])]
     if len(rows) <= MOST_CLASSES:
         return []
-    return sorted(able, key=lambda place: float(rows[place]["f1"]["value"]))[:WORST]
+    return sorted(able, key=lambda position: float(rows[position]["f1"]["value"]))[:WORST]
 
 
 def estimated(session: "Session", history: History, metrics: tuple[Metric, ...]) -> tuple[Sequence[Estimate], str]:
@@ -84,9 +84,9 @@ def estimated(session: "Session", history: History, metrics: tuple[Metric, ...])
         return (), str(cause)
 
 
-def bounds_of(one: Estimate) -> Plain:
+def bounds_of(estimate: Estimate) -> Plain:
     """Value and ends of an estimate."""
-    return {"value": one.value, "low": one.low, "high": one.high}
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 # ---------------------------------------------------------------- what is taken for what
@@ -100,12 +100,12 @@ def matrix_of(session: "Session", history: History) -> Plain:
         return {"classes": [], "cells": [], "note": ""}
     counts = pool.predicted_counts
     cells = [(a, c) for a in range(len(classes)) for c in range(len(classes))]
-    found, why = _cells(session, history, cells)
-    if not found:
+    counted, why = _cells(session, history, cells)
+    if not counted:
         return {"classes": [], "cells": [], "note": f"this method does not estimate single cells: {why}"}
     rows = [
         cell | {"share_of_row": cell["value"] / counts[cell["predicted"]] if counts[cell["predicted"]] else math.nan}
-        for cell in found
+        for cell in counted
     ]
     return {"classes": classes, "cells": rows, "note": ""}
 
@@ -119,8 +119,8 @@ def confusions_of(session: "Session", history: History) -> list[Plain]:
         for row, code in history.labels.items()
         if session.pool.predictions[row] != code
     )
-    found, _ = _cells(session, history, [pair for pair, _ in met.most_common(CANDIDATES)])
-    able = [cell for cell in found if math.isfinite(cell["value"])]
+    counted, _ = _cells(session, history, [pair for pair, _ in met.most_common(CANDIDATES)])
+    able = [cell for cell in counted if math.isfinite(cell["value"])]
     names = [str(name) for name in session.pool.classes]
     return [
         {"predicted": names[cell["predicted"]], "true": names[cell["true"]]}
@@ -134,10 +134,10 @@ def _cells(session: "Session", history: History, cells: Sequence[tuple[int, int]
     """({"predicted", "true", "value", "low", "high"} in numbers of points, or why there are none)."""
     names = session.pool.classes
     metrics = tuple(confusion(f"confusion[{names[a]},{names[c]}]", a, c, len(names)) for a, c in cells)
-    found, why = estimated(session, history, metrics) if metrics else ((), "")
+    estimates, why = estimated(session, history, metrics) if metrics else ((), "")
     size = session.pool.rows_meant
     rows = [
-        {"predicted": a, "true": c} | {key: value * size for key, value in bounds_of(one).items()}
-        for (a, c), one in zip(cells, found, strict=False)
+        {"predicted": a, "true": c} | {key: value * size for key, value in bounds_of(estimate).items()}
+        for (a, c), estimate in zip(cells, estimates, strict=False)
     ]
     return rows, why

@@ -79,7 +79,7 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
         "method": session.method.name,
         "metrics": _metrics(session, history, estimates),
         "models": models_of(session, history, estimates),
-        "alone": [one.to_dict() for one in models_alone(session, estimates)],
+        "alone": [alone.to_dict() for alone in models_alone(session, estimates)],
         "quality": quality_of(session),
         "ranking": ranking_of(session),
         "path": _path(session, history, estimates),
@@ -99,11 +99,11 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
         content["notes"] = _notes(session, items)
     if items:
         content["labelled_items"] = _items(session, history)
-    told: Plain = plain(content)
-    told["sceptic"] = plain(sceptic_of(session, history, told, items=items))
+    tree: Plain = plain(content)
+    tree["sceptic"] = plain(sceptic_of(session, history, tree, items=items))
     if since is not None:
-        told["trend"] = trend_since(since, told)
-    return told | {"headline": headline_of(told)}
+        tree["trend"] = trend_since(since, tree)
+    return tree | {"headline": headline_of(tree)}
 
 
 def _pool(session: "Session") -> Plain:
@@ -187,7 +187,7 @@ def _path(session: "Session", history: History, estimates: Estimates) -> list[Pl
             past = session.at(labels)
             task = replace(session.task, metrics=leading(session), targets=())
             if len(past.task.pool) < len(session.pool):  # of the pool as it then was
-                task = replace(past.task, metrics=tuple(one for one in past.task.metrics if one.name in names))
+                task = replace(past.task, metrics=tuple(metric for metric in past.task.metrics if metric.name in names))
             by_metric = {estimate.metric: estimate for estimate in session.method.estimate(task, past.history)}
         for name in names:
             estimate = by_metric.get(name)
@@ -204,12 +204,12 @@ def leading(session: "Session") -> tuple[Metric, ...]:
     """
     aims, metrics = {**session.plan.thresholds, **session.plan.targets}, session.task.metrics
     if len(metrics) > MANY:
-        others = [
+        general = [
             metric
             for metric in metrics
             if metric.name in aims or not metric.is_one_of(OF_CLASS) or metric.where is not None
         ]
-        metrics = tuple(others) or metrics
+        metrics = tuple(general) or metrics
     return tuple(sorted(metrics, key=lambda metric: metric.name not in aims)[:MOST_METRICS])
 
 
@@ -259,31 +259,31 @@ def _label_errors(session: "Session", matrix: Plain) -> Plain | None:
 
 def _slices(session: "Session", history: History) -> list[Plain]:
     """Every slice with its counts; an estimate only where enough of it is labelled."""
-    found = []
+    slices = []
     labelled = np.zeros(len(session.pool), np.bool_)
     labelled[history.labelled] = True
     whole = [metric for metric in leading(session) if metric.on_slice("", "") is not None]
     for name, column in session.pool.slices.items():
         values, counts = np.unique(column, return_counts=True)
-        kept = sorted(np.argsort(-counts, kind="stable")[:MOST_SLICES].tolist())
-        task = _slice_task(session, name, [str(values[place]) for place in kept])
+        largest = sorted(np.argsort(-counts, kind="stable")[:MOST_SLICES].tolist())
+        task = _slice_task(session, name, [str(values[index]) for index in largest])
         answers = iter(session.method.estimate(task, history) if task.metrics else ())
         rows = []
-        for place in kept:
-            known = int(labelled[column == values[place]].sum())
+        for index in largest:
+            labels = int(labelled[column == values[index]].sum())
             inside = [next(answers) for _ in whole]
-            cells = [_slice_cell(one, known, int(counts[place])) for one in inside]
-            rows.append({"value": str(values[place]), "points": int(counts[place]), "labels": known, "metrics": cells})
-        found.append(
+            cells = [_slice_cell(estimate, labels, int(counts[index])) for estimate in inside]
+            rows.append({"value": str(values[index]), "points": int(counts[index]), "labels": labels, "metrics": cells})
+        slices.append(
             {
                 "name": name,
                 "metrics": [metric.name for metric in whole],
                 "rows": rows,
-                "left_out": len(values) - len(kept),
+                "left_out": len(values) - len(largest),
                 "differences": _differences(session, history, name, rows),
             }
         )
-    return found
+    return slices
 
 
 def _differences(session: "Session", history: History, name: str, rows: list[Plain]) -> list[Plain]:
@@ -299,10 +299,11 @@ def _differences(session: "Session", history: History, name: str, rows: list[Pla
         check_method(session.method, session.pool, metrics)
     except AltmasError:  # a method that estimates no differences, or a name that can be read in two ways
         return []
-    found = session.method.estimate(replace(session.task, metrics=metrics, targets=()), history)
+    estimates = session.method.estimate(replace(session.task, metrics=metrics, targets=()), history)
     return [
-        {"value": row["value"], "against": largest["value"], "difference": one.value, "low": one.low, "high": one.high}
-        for row, one in zip(others, found, strict=True)
+        {"value": row["value"], "against": largest["value"]}
+        | {"difference": estimate.value, "low": estimate.low, "high": estimate.high}
+        for row, estimate in zip(others, estimates, strict=True)
     ]
 
 
@@ -334,10 +335,10 @@ def _choice(history: History) -> Plain:
     kinds: Counter[str] = Counter()
     left = history.n_points
     for batch in history.batches:
-        for place, row in enumerate(batch.indices.tolist()):
+        for position, row in enumerate(batch.indices.tolist()):
             if row in history.labels:
-                chance = None if batch.probabilities is None else float(batch.probabilities[place])
-                even = chance is not None and math.isclose(chance * (left - place), 1.0, rel_tol=0.02)
+                chance = None if batch.probabilities is None else float(batch.probabilities[position])
+                even = chance is not None and math.isclose(chance * (left - position), 1.0, rel_tol=0.02)
                 kinds["no probability" if chance is None else "uniform" if even else "tilted"] += 1
         left -= len(batch.indices)
     kinds["volunteered"] = len(history.volunteered)
@@ -350,9 +351,9 @@ def _people(session: "Session", status: Status) -> Plain:
     seconds = [event["seconds"] for event in session.events() if event["kind"] == "label" and event["seconds"]]
     reasons = Counter(reason or "no reason" for reason in session.history.skipped.values())
     return {
-        "annotators": [asdict(one) for one in status.annotators],
-        "authenticated": sum(one.authenticated for one in status.annotators),
-        "claimed": sum(one.claimed for one in status.annotators),
+        "annotators": [asdict(annotator) for annotator in status.annotators],
+        "authenticated": sum(annotator.authenticated for annotator in status.annotators),
+        "claimed": sum(annotator.claimed for annotator in status.annotators),
         "seconds_per_label": status.seconds_per_label,
         "seconds": float(sum(seconds)),
         "timed": len(seconds),
@@ -369,13 +370,14 @@ def _people(session: "Session", status: Status) -> Plain:
 
 def _notes(session: "Session", items: bool) -> Plain:
     """What annotators and the owner wrote, the newest first; about which point, only where items were asked for."""
-    found = session.notes()
+    notes = session.notes()
     shown = [
-        {"annotator": one.annotator, "at": one.at, "text": one.text[:NOTE_LENGTH], "cut": len(one.text) > NOTE_LENGTH}
-        | ({"id": None if one.id is None else str(one.id)} if items else {})
-        for one in found[: -MOST_NOTES - 1 : -1]
+        {"annotator": note.annotator, "at": note.at}
+        | {"text": note.text[:NOTE_LENGTH], "cut": len(note.text) > NOTE_LENGTH}
+        | ({"id": None if note.id is None else str(note.id)} if items else {})
+        for note in notes[: -MOST_NOTES - 1 : -1]
     ]
-    return {"count": len(found), "shown": shown}
+    return {"count": len(notes), "shown": shown}
 
 
 def _items(session: "Session", history: History) -> list[Plain]:
@@ -394,8 +396,10 @@ def _items(session: "Session", history: History) -> list[Plain]:
 
 def _predicted(pool: Pool, row: int) -> str:
     """What the models say of a point."""
-    said = pool.answers_at(row)
-    return str(said[0][1]) if len(said) == 1 else ", ".join(f"{predicted} ({name})" for name, predicted, _ in said)
+    answers = pool.answers_at(row)
+    if len(answers) == 1:
+        return str(answers[0][1])
+    return ", ".join(f"{predicted} ({name})" for name, predicted, _ in answers)
 
 
 # ---------------------------------------------------------------- reproducibility
@@ -413,7 +417,7 @@ def _reproducibility(session: "Session", status: Status) -> Plain:
         "changes": [change.to_dict() for change in session.changes()],
         "fingerprint": dict(session.plan.fingerprint),
         "seed": session.plan.seed,
-        "plan": {name: one for name, one in session.plan.to_json().items() if name != "fingerprint"},
+        "plan": {name: value for name, value in session.plan.to_json().items() if name != "fingerprint"},
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         "platform": f"{platform.system()} {platform.machine()}",
     }

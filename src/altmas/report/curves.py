@@ -44,9 +44,9 @@ def _of_model(session: "Session", history: History, model: str | None) -> Plain:
     scores, _ = calibrated_scores(pool, model)
     bins = bins_of(scores, np.ones(len(pool)) if pool.weights is None else pool.weights)
     used = [b for b in range(BINS) if (bins == b).any()]
-    found = _estimates(session, history, (share_in_bin(f"bin {b}", b, model) for b in used))
+    estimates = _estimates(session, history, (share_in_bin(f"bin {b}", b, model) for b in used))
     shown["reliability"] = [
-        {"score": float(scores[bins == b].mean()), "points": int((bins == b).sum())} | bounds_of(found[f"bin {b}"])
+        {"score": float(scores[bins == b].mean()), "points": int((bins == b).sum())} | bounds_of(estimates[f"bin {b}"])
         for b in used
     ]
     if len(pool.classes) == 2:
@@ -65,15 +65,15 @@ def _along(session: "Session", history: History, model: str | None, code: int) -
     """Recall, specificity and precision of a class at thresholds of its score."""
     pool, before = session.pool, "" if model is None else f"{model}: "
     grid = candidates(scores_of(pool, model)[:, code])
-    grid = [grid[place] for place in np.unique(np.linspace(0, len(grid) - 1, POINTS).astype(int))]
+    grid = [grid[index] for index in np.unique(np.linspace(0, len(grid) - 1, POINTS).astype(int))]
     kinds = ("recall", "specificity", "precision")
     names = {(t, kind): f"{before}{kind}[{pool.classes[code]},{t!r}]" for t in grid for kind in kinds}
     metrics = metric_set(list(names.values()), pool)
     named = dict(zip(names, metrics, strict=True))
-    found = _estimates(session, history, metrics)
-    return [{"threshold": t} | {kind: bounds_of(found[named[t, kind].name]) for kind in kinds} for t in grid]
+    estimates = _estimates(session, history, metrics)
+    return [{"threshold": t} | {kind: bounds_of(estimates[named[t, kind].name]) for kind in kinds} for t in grid]
 
 
 def _estimates(session: "Session", history: History, metrics: Iterable[Metric]) -> dict[str, Estimate]:
     task = replace(session.task, metrics=tuple(metrics), targets=(), stopping=False)
-    return {one.metric: one for one in session.method.estimate(task, history)}
+    return {estimate.metric: estimate for estimate in session.method.estimate(task, history)}

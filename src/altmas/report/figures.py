@@ -24,27 +24,27 @@ KINDS = {
 
 def charts_of(content: Plain) -> dict[str, Markup]:
     """{name: chart} of everything there is something to draw for."""
-    found = {"estimates": estimates(content), "choice": choice(content["choice"])}
+    charts = {"estimates": estimates(content), "choice": choice(content["choice"])}
     for number, name in enumerate(dict.fromkeys(row["metric"] for row in content["path"])):
-        found[f"path-{number}"] = over_labels(name, number, content)
-    for number, one in enumerate(content["slices"]):
-        found[f"slice-{number}"] = over_slices(one, number, content)
-        found[f"differences-{number}"] = slice_differences(one, number)
-    for number, one in enumerate(content["curves"]):
-        found |= score_charts(one, number)
+        charts[f"path-{number}"] = over_labels(name, number, content)
+    for number, slice_ in enumerate(content["slices"]):
+        charts[f"slice-{number}"] = over_slices(slice_, number, content)
+        charts[f"differences-{number}"] = slice_differences(slice_, number)
+    for number, curves in enumerate(content["curves"]):
+        charts |= score_charts(curves, number)
     if content["ranking"] is not None:
-        found["ranking"] = behind_the_best(content["ranking"])
-    return {name: chart for name, chart in found.items() if chart is not None}
+        charts["ranking"] = behind_the_best(content["ranking"])
+    return {name: chart for name, chart in charts.items() if chart is not None}
 
 
-def score_charts(one: Plain, number: int) -> dict[str, Markup | None]:
+def score_charts(curves: Plain, number: int) -> dict[str, Markup | None]:
     """ROC curve, precision-recall curve and reliability diagram of one model."""
-    whose = f" of {one['model']}" if one["model"] else ""
-    of, along_of = (f" for {one[name]}" if one[name] else "" for name in ("class", "curve_class"))
-    along = one["thresholds"]
+    whose = f" of {curves['model']}" if curves["model"] else ""
+    of, along_of = (f" for {curves[name]}" if curves[name] else "" for name in ("class", "curve_class"))
+    along = curves["thresholds"]
     roc = [(_flipped(row["specificity"]), row["recall"], row["threshold"]) for row in along]
     precision = [(row["recall"]["value"], row["precision"], row["threshold"]) for row in along]
-    reliable = [(row["score"], row, row["points"]) for row in one["reliability"]]
+    reliable = [(row["score"], row, row["points"]) for row in curves["reliability"]]
     return {
         f"roc-{number}": _curve(
             f"chart-roc-{number}", f"ROC curve{whose}{along_of}", roc, ("false positive rate", "recall"), "at threshold"
@@ -60,15 +60,15 @@ def score_charts(one: Plain, number: int) -> dict[str, Markup | None]:
             f"chart-reliability-{number}",
             f"Reliability{whose}{of}",
             reliable,
-            ("mean score of the bin", "share" if one["class"] else "share right"),
+            ("mean score of the bin", "share" if curves["class"] else "share right"),
             "points:",
             equal=True,
         ),
     }
 
 
-def _flipped(one: Plain) -> float | None:
-    return None if one["value"] is None else 1 - one["value"]
+def _flipped(bounds: Plain) -> float | None:
+    return None if bounds["value"] is None else 1 - bounds["value"]
 
 
 def _curve(
@@ -91,10 +91,10 @@ TONES = {"not told apart": "open", "worse": "bad"}
 
 def behind_the_best(ranking: Plain) -> Markup | None:
     """How far each model lies behind the best, with intervals that hold for all of them together."""
-    rows = [one for one in ranking["models"] if one["low"] is not None and one["behind"] is not None]
+    rows = [row for row in ranking["models"] if row["low"] is not None and row["behind"] is not None]
     drawn = [
-        Interval(one["model"], one["behind"], one["low"], one["high"], TONES.get(one["tier"], "plain"), None, 0.0)
-        for one in rows[:MOST_MODELS]
+        Interval(row["model"], row["behind"], row["low"], row["high"], TONES.get(row["tier"], "plain"), None, 0.0)
+        for row in rows[:MOST_MODELS]
     ]
     title = f"How far models lie behind {ranking['best']} by {ranking['metric']}"
     return intervals("chart-ranking", title, drawn) if drawn else None
@@ -104,31 +104,31 @@ def listed_metrics(metrics: list[Plain]) -> list[Plain]:
     """The metrics of the table of estimates: all, or where they are many those that the table of classes has not."""
     if len(metrics) <= MANY:
         return metrics
-    return [one for one in metrics if wanted(one) or one["kind"] not in OF_CLASS or one["where"] is not None]
+    return [row for row in metrics if has_goal(row) or row["kind"] not in OF_CLASS or row["where"] is not None]
 
 
 def estimates(content: Plain) -> Markup | None:
-    """The metrics that something was wanted of first, then the others."""
-    rows = [one for one in listed_metrics(content["metrics"]) if one["value"] is not None]
-    chosen = sorted(rows, key=lambda one: not wanted(one))[:MOST_ROWS]
+    """The estimates with their intervals: metrics with a threshold or a target first, then the others."""
+    rows = [row for row in listed_metrics(content["metrics"]) if row["value"] is not None]
+    chosen = sorted(rows, key=lambda row: not has_goal(row))[:MOST_ROWS]
     drawn = [
         Interval(
-            one["metric"],
-            one["value"],
-            one["low"],
-            one["high"],
-            one["verdict"]["tone"] if wanted(one) else "plain",
-            _check(one["check"]),
-            one["threshold"],
+            row["metric"],
+            row["value"],
+            row["low"],
+            row["high"],
+            row["verdict"]["tone"] if has_goal(row) else "plain",
+            _check(row["check"]),
+            row["threshold"],
         )
-        for one in chosen
+        for row in chosen
     ]
     return intervals("chart-estimates", "Estimates with their intervals", drawn, _within(chosen)) if drawn else None
 
 
-def wanted(one: Plain) -> bool:
+def has_goal(row: Plain) -> bool:
     """Whether a metric has a threshold or a target."""
-    return one["threshold"] is not None or one["target"] is not None
+    return row["threshold"] is not None or row["target"] is not None
 
 
 def _check(check: Plain) -> tuple[float, float | None, float | None] | None:
@@ -137,7 +137,7 @@ def _check(check: Plain) -> tuple[float, float | None, float | None] | None:
 
 def _within(rows: list[Plain]) -> tuple[float, float] | None:
     """The ends that no metric can pass, where all have the same."""
-    ends = {tuple(one["bounds"]) for one in rows}
+    ends = {tuple(row["bounds"]) for row in rows}
     return ends.pop() if len(ends) == 1 and None not in next(iter(ends)) else None
 
 
@@ -148,10 +148,10 @@ def over_labels(name: str, number: int, content: Plain) -> Markup | None:
         for row in content["path"]
         if row["metric"] == name and row["value"] is not None
     ]
-    (one,) = [metric for metric in content["metrics"] if metric["metric"] == name]
+    (row,) = [metric for metric in content["metrics"] if metric["metric"] == name]
     if not steps:
         return None
-    return path(f"chart-path-{number}", name, steps, across="labels", limit=one["threshold"], within=_within([one]))
+    return path(f"chart-path-{number}", name, steps, across="labels", limit=row["threshold"], within=_within([row]))
 
 
 def over_slices(slice_: Plain, number: int, content: Plain) -> Markup | None:
@@ -172,10 +172,10 @@ def over_slices(slice_: Plain, number: int, content: Plain) -> Markup | None:
 
 def slice_differences(slice_: Plain, number: int) -> Markup | None:
     """How far each value of a slice lies from the one with most points."""
-    rows = [one for one in slice_["differences"] if None not in (one["difference"], one["low"])]
+    rows = [row for row in slice_["differences"] if None not in (row["difference"], row["low"])]
     drawn = [
-        Interval(one["value"], one["difference"], one["low"], one["high"], limit=0.0, limit_name="no difference")
-        for one in rows
+        Interval(row["value"], row["difference"], row["low"], row["high"], limit=0.0, limit_name="no difference")
+        for row in rows
     ]
     if not drawn:
         return None
@@ -183,11 +183,11 @@ def slice_differences(slice_: Plain, number: int) -> Markup | None:
     return intervals(f"chart-differences-{number}", title, drawn)
 
 
-def choice(found: Plain) -> Markup | None:
+def choice(choices: Plain) -> Markup | None:
     """Shares of the labels by how their points were chosen."""
     parts = [
-        (f"{found['kinds'][kind]:,} {words}", found["kinds"][kind], colour)
+        (f"{choices['kinds'][kind]:,} {words}", choices["kinds"][kind], colour)
         for kind, (words, colour) in KINDS.items()
-        if found["kinds"].get(kind)
+        if choices["kinds"].get(kind)
     ]
     return shares("chart-choice", "Labels by how their points were chosen", parts) if parts else None

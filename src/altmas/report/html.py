@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from altmas.report.figures import KINDS, charts_of, listed_metrics, wanted
+from altmas.report.figures import KINDS, charts_of, has_goal, listed_metrics
 from altmas.report.words import number, percent, plural
 from altmas.svg import STYLE, THEME, cell
 
@@ -46,10 +46,10 @@ def data_address(content: bytes, kind: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    made.filters |= {
+    environment.filters |= {
         "number": lambda value: "–" if value is None else number(value),
         "two": lambda value: "–" if value is None else f"{value:.2f}",
         "breaks": lambda text: Markup(escape(text).replace("_", Markup("_<wbr>"))),
@@ -60,13 +60,13 @@ def _environment() -> Environment:
         "date": lambda text: str(text).replace("T", " ")[:16] if text else "–",
         "times": lambda value: "–" if value is None else f"{value:.2f} ×",
     }
-    made.tests["wanted"] = wanted
-    made.globals |= {
+    environment.tests["wanted"] = has_goal
+    environment.globals |= {
         "plural": plural,
         "bar": cell,
         "json": lambda value: json.dumps(value, indent=1, ensure_ascii=False),
     }
-    return made
+    return environment
 
 
 def _source(name: str) -> str:

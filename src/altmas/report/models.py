@@ -12,6 +12,7 @@ from altmas.history import History
 from altmas.methods.assured.contest import ComparesModels
 from altmas.metrics import Metric
 from altmas.ranking import ranking
+from altmas.report.classes import bounds_of
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -37,13 +38,16 @@ def models_of(session: "Session", history: History, estimates: Estimates) -> Pla
 
 
 def quality_of(session: "Session") -> Plain:
-    """{"names", "rows"}: how far each model agrees with the labels where the truth is asked about, unless asked for."""
-    names, asked = [model.name for model in session.pool.models], {metric.name for metric in session.task.metrics}
+    """{"names", "rows"}: how far each model agrees with the labels, if the session has metrics of the truth.
+
+    Metrics of agreement that the session itself asks for are left out.
+    """
+    names, planned = [model.name for model in session.pool.models], {metric.name for metric in session.task.metrics}
     cells: dict[str, dict[str, Estimate]] = {}
-    for one in judge_quality(session) or ():
-        if one.metric not in asked:
-            model = one.model or names[0]
-            cells.setdefault(one.metric.removeprefix(f"{model}: "), {})[model] = one
+    for estimate in judge_quality(session) or ():
+        if estimate.metric not in planned:
+            model = estimate.model or names[0]
+            cells.setdefault(estimate.metric.removeprefix(f"{model}: "), {})[model] = estimate
     return {"names": names, "rows": _side_by_side(cells, names)}
 
 
@@ -52,10 +56,10 @@ def ranking_of(session: "Session") -> Plain | None:
     if len(session.pool.models) < 2 or not isinstance(session.method, ComparesModels):
         return None
     try:
-        found = ranking(session)
+        ranked = ranking(session)
     except AltmasError:  # no metric that every model has
         return None
-    return found.to_dict() | {"summary": found.summary}
+    return ranked.to_dict() | {"summary": ranked.summary}
 
 
 def _rows(metrics: Sequence[Metric], estimates: Estimates, names: list[str]) -> list[Plain]:
@@ -72,5 +76,5 @@ def _side_by_side(cells: dict[str, dict[str, Estimate]], names: list[str]) -> li
     ]
 
 
-def _cell(one: Estimate | None) -> Plain | None:
-    return None if one is None else {"value": one.value, "low": one.low, "high": one.high, "labels": one.labels}
+def _cell(estimate: Estimate | None) -> Plain | None:
+    return None if estimate is None else bounds_of(estimate) | {"labels": estimate.labels}

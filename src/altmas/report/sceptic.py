@@ -27,7 +27,7 @@ WIDENED = 1.05
 def sceptic_of(session: "Session", history: History, content: Plain, *, items: bool) -> Plain:
     """Answers to the questions above, from the content of the report and the log."""
     weights = weights_of(session, history)
-    looks = [int(one["labels"]) for one in session.logged_estimates()]
+    looks = [int(estimate["labels"]) for estimate in session.logged_estimates()]
     return {
         "weights": weights_summary(session, weights, items=items),
         "looks": looks,
@@ -86,8 +86,8 @@ def multiplicity(content: Plain) -> Plain:
     m intervals of level 1 - a hold together with probability at least 1 - m a (Bonferroni).
     """
     level = content["plan"]["confidence"]
-    metrics = sum(one["low"] is not None for one in content["metrics"])
-    cells = [cell for one in content["slices"] for row in one["rows"] for cell in row["metrics"]]
+    metrics = sum(metric["low"] is not None for metric in content["metrics"])
+    cells = [cell for slice_ in content["slices"] for row in slice_["rows"] for cell in row["metrics"]]
     slices = sum(cell["low"] is not None for cell in cells)
     count = metrics + slices
     return {
@@ -103,19 +103,18 @@ def planned_and_actual(session: "Session", content: Plain) -> list[Plain]:
     rows: list[Plain] = []
     if session.plan.budget is not None:
         rows.append({"what": "labels", "planned": str(session.plan.budget), "actual": str(content["labels"])})
-    for one in content["metrics"]:
-        if one["target"] is not None:
-            width = None if one["low"] is None else (one["high"] - one["low"]) / 2
+    for metric in content["metrics"]:
+        if metric["target"] is not None:
+            width = None if metric["low"] is None else (metric["high"] - metric["low"]) / 2
+            planned = f"\u00b1{metric['target']:g}"
             actual = "no interval yet" if width is None else f"\u00b1{width:.3g}"
-            rows.append(
-                {"what": f"half-width of {one['metric']}", "planned": f"\u00b1{one['target']:g}", "actual": actual}
-            )
-        if one["threshold"] is not None:
+            rows.append({"what": f"half-width of {metric['metric']}", "planned": planned, "actual": actual})
+        if metric["threshold"] is not None:
             rows.append(
                 {
-                    "what": f"{one['metric']} on one side of",
-                    "planned": f"{one['threshold']:g}",
-                    "actual": one["verdict"]["sentence"],
+                    "what": f"{metric['metric']} on one side of",
+                    "planned": f"{metric['threshold']:g}",
+                    "actual": metric["verdict"]["sentence"],
                 }
             )
     return rows
@@ -127,9 +126,9 @@ def widened(session: "Session", history: History, path: list[Plain], weights: di
         return []
     steps = [row for row in path if row["metric"] == path[0]["metric"] and row["low"] is not None]
     rows = list(history.labels)
-    found = []
+    sentences = []
     for before, after in zip(steps, steps[1:], strict=False):
-        old, new = ((one["high"] - one["low"]) / 2 for one in (before, after))
+        old, new = ((step["high"] - step["low"]) / 2 for step in (before, after))
         if new <= WIDENED * old:
             continue
         between = rows[before["labels"] : after["labels"]]
@@ -141,11 +140,11 @@ def widened(session: "Session", history: History, path: list[Plain], weights: di
             if wrong
             else "the labels are spread more unevenly over the points that they stand for"
         )
-        found.append(
+        sentences.append(
             f"From {before['labels']} to {after['labels']} labels {after['metric']} went from \u00b1{old:.3g} to "
             f"\u00b1{new:.3g}: {reason}."
         )
-    return found
+    return sentences
 
 
 # ---------------------------------------------------------------- label errors
@@ -155,9 +154,9 @@ def agreement_interval(agreement: Agreement, confidence: float) -> tuple[float, 
     """Exact (Clopper-Pearson) interval of the share of pairs that agree; (nan, nan) without pairs."""
     if agreement.points == 0:
         return math.nan, math.nan
-    same, tail = round(agreement.share * agreement.points), (1 - confidence) / 2
-    low = float(beta.ppf(tail, same, agreement.points - same + 1)) if same else 0.0
-    high = float(beta.ppf(1 - tail, same + 1, agreement.points - same)) if same < agreement.points else 1.0
+    agreed, tail = round(agreement.share * agreement.points), (1 - confidence) / 2
+    low = float(beta.ppf(tail, agreed, agreement.points - agreed + 1)) if agreed else 0.0
+    high = float(beta.ppf(1 - tail, agreed + 1, agreement.points - agreed)) if agreed < agreement.points else 1.0
     return low, high
 
 
@@ -177,7 +176,7 @@ def label_errors(
     if agreement.points == 0:
         return None
     low, high = agreement_interval(agreement, confidence)
-    rates = [error_rate(one, n_classes) for one in (agreement.share, high, low)]
+    rates = [error_rate(share, n_classes) for share in (agreement.share, high, low)]
     effects = []
     if table is not None:
         for metric in metrics:

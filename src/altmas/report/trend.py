@@ -15,44 +15,44 @@ MOST_ROWS = 20
 
 def read_report(path: str | os.PathLike[str]) -> Plain:
     """The content of a report's JSON; FileError if the file is none."""
-    place = Path(path)
+    file = Path(path)
     accepted = "expected the .json that `altmas report` wrote beside an earlier page (--since FILE)"
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FileError(f"{place} does not exist; {accepted}") from None
+        raise FileError(f"{file} does not exist; {accepted}") from None
     except (OSError, ValueError) as cause:
-        raise FileError(f"{place} cannot be read as JSON; {accepted}") from cause
+        raise FileError(f"{file} cannot be read as JSON; {accepted}") from cause
     if not isinstance(content, dict) or not {"metrics", "labels", "written_at"} <= content.keys():
-        raise FileError(f"{place} is no report; {accepted}")
+        raise FileError(f"{file} is no report; {accepted}")
     return content
 
 
 def trend_since(earlier: Plain, now: Plain) -> Plain:
     """{"since", "labels", "rows"}: each metric of both reports with its interval then and now.
 
-    "apart" says whether the intervals have no point in common: a change that is larger than both leave open. It is no
-    test of the difference, for which both models have to be in one session.
+    "apart" says whether the two intervals have no point in common. That is no test of the difference, for which both
+    models have to be in one session.
     """
-    before = {one["metric"]: one for one in earlier["metrics"]}
+    before = {row["metric"]: row for row in earlier["metrics"]}
     rows = []
-    for one in now["metrics"]:
-        old = before.get(one["metric"])
-        if old is None or old.get("value") is None or one["value"] is None:
+    for new in now["metrics"]:
+        old = before.get(new["metric"])
+        if old is None or old.get("value") is None or new["value"] is None:
             continue
-        known = None not in (old.get("low"), one["low"])
-        apart = known and (old["high"] < one["low"] or one["high"] < old["low"])
+        known = None not in (old.get("low"), new["low"])
+        apart = known and (old["high"] < new["low"] or new["high"] < old["low"])
         then = {key: old.get(key) for key in ("value", "low", "high")}
         rows.append(
             {
-                "metric": one["metric"],
+                "metric": new["metric"],
                 "then": then,
-                "now": {key: one[key] for key in then},
-                "change": one["value"] - old["value"],
+                "now": {key: new[key] for key in then},
+                "change": new["value"] - old["value"],
                 "apart": bool(apart),
             }
         )
     rows.sort(key=lambda row: not row["apart"])  # stable: what changed first, then in the order of the report
     same = earlier.get("reproducibility", {}).get("fingerprint") == now["reproducibility"]["fingerprint"]
-    found = {"since": earlier["written_at"], "labels": earlier["labels"], "same_pool": bool(same)}
-    return found | {"rows": rows[:MOST_ROWS], "left_out": max(0, len(rows) - MOST_ROWS)}
+    summary = {"since": earlier["written_at"], "labels": earlier["labels"], "same_pool": bool(same)}
+    return summary | {"rows": rows[:MOST_ROWS], "left_out": max(0, len(rows) - MOST_ROWS)}

@@ -38,55 +38,56 @@ def verdict_of(
     if early and (threshold is not None or target is not None):
         few = f"nothing is decided with fewer than {LEAST_DRAWN} drawn labels"
         return Verdict(f"{_plainly(estimate).sentence[:-1]}; {few}.", "open", "too early")
-    said = _against(threshold, estimate, metric, proven) if threshold is not None else _plainly(estimate)
-    return said if target is None else _with_width(said, target, estimate, judged=threshold is not None)
+    verdict = _against(threshold, estimate, metric, proven) if threshold is not None else _plainly(estimate)
+    return verdict if target is None else _with_width(verdict, target, estimate, judged=threshold is not None)
 
 
-def _plainly(one: Estimate) -> Verdict:
-    if one.low == one.high:
-        return Verdict(f"{one.metric} is exactly {number(one.value)}: every point is labelled.", "plain", "exact")
+def _plainly(estimate: Estimate) -> Verdict:
+    if estimate.low == estimate.high:
+        exact = f"{estimate.metric} is exactly {number(estimate.value)}: every point is labelled."
+        return Verdict(exact, "plain", "exact")
     return Verdict(
-        f"{one.metric} is {number(one.value)}, and lies between {number(one.low)} and {number(one.high)} with "
-        f"{percent(one.confidence)} confidence.",
+        f"{estimate.metric} is {number(estimate.value)}, and lies between {number(estimate.low)} and "
+        f"{number(estimate.high)} with {percent(estimate.confidence)} confidence.",
         "plain",
         "estimated",
     )
 
 
-def _against(threshold: float, one: Estimate, metric: Metric, proven: str | None) -> Verdict:
-    wanted = f"{threshold:g}"
-    bounds = f"{number(one.value)}, interval {number(one.low)} to {number(one.high)}"
+def _against(threshold: float, estimate: Estimate, metric: Metric, proven: str | None) -> Verdict:
+    limit = f"{threshold:g}"
+    bounds = f"{number(estimate.value)}, interval {number(estimate.low)} to {number(estimate.high)}"
     above, below = ("bad", "good") if metric.lower_is_better else ("good", "bad")
-    clear = "above" if one.low >= threshold else "below" if one.high < threshold else "undecided"
+    clear = "above" if estimate.low >= threshold else "below" if estimate.high < threshold else "undecided"
     if clear != "undecided" and proven not in (None, clear):
         return Verdict(
-            f"The interval of {one.metric} is clear of {wanted} ({bounds}), but the test that holds at every look has "
-            "not decided yet.",
+            f"The interval of {estimate.metric} is clear of {limit} ({bounds}), but the test that holds at every look "
+            "has not decided yet.",
             "open",
             "undecided",
         )
     if clear == "above":
-        return Verdict(f"{one.metric} is at least {wanted} ({bounds}).", above, f"≥ {wanted} shown")
+        return Verdict(f"{estimate.metric} is at least {limit} ({bounds}).", above, f"≥ {limit} shown")
     if clear == "below":
-        return Verdict(f"{one.metric} is below {wanted} ({bounds}).", below, f"< {wanted} shown")
+        return Verdict(f"{estimate.metric} is below {limit} ({bounds}).", below, f"< {limit} shown")
     return Verdict(
-        f"It is undecided whether {one.metric} reaches {wanted}, which lies inside its interval ({bounds}).",
+        f"It is undecided whether {estimate.metric} reaches {limit}, which lies inside its interval ({bounds}).",
         "open",
         "undecided",
     )
 
 
-def _with_width(said: Verdict, target: float, one: Estimate, *, judged: bool) -> Verdict:
-    reached = one.half_width <= target
+def _with_width(verdict: Verdict, target: float, estimate: Estimate, *, judged: bool) -> Verdict:
+    reached = estimate.half_width <= target
     state = "reached" if reached else "not reached yet"
-    now = number(one.half_width)
+    now = number(estimate.half_width)
     if now == number(target):  # rounded alike, though one is the larger
-        now = f"{one.half_width:.5f}"
+        now = f"{estimate.half_width:.5f}"
     width = f"Wanted to within ± {target:g}: {state} (± {now})."
     if judged:
-        return Verdict(f"{said.sentence} {width}", said.tone, said.badge)
+        return Verdict(f"{verdict.sentence} {width}", verdict.tone, verdict.badge)
     badge = f"± {target:g} reached" if reached else f"± {target:g} not yet"
-    return Verdict(f"{said.sentence} {width}", "good" if reached else "open", badge)
+    return Verdict(f"{verdict.sentence} {width}", "good" if reached else "open", badge)
 
 
 def number(value: float) -> str:

@@ -59,8 +59,8 @@ class Answer:
         label = None
         if self.kind in ("label", "adjudication"):
             label = str(pool.classes[pool.code(self.label, where=f"point {self.id!r}: ")])
-        said = {"reason": self.reason, "note": self.note, "made_at": self.made_at, "left": self.left}
-        body: dict[str, Any] = {key: text(value) for key, value in said.items() if value}
+        fields = {"reason": self.reason, "note": self.note, "made_at": self.made_at, "left": self.left}
+        body: dict[str, Any] = {key: text(value) for key, value in fields.items() if value}
         body |= authentication(self.authenticated)
         return Entry(
             self.kind, annotator_name(self.annotator), str(pool.ids[row]), label, _time(self.seconds), body=body
@@ -74,19 +74,19 @@ def authentication(authenticated: bool | None) -> dict[str, Any]:
 
 def annotator_name(name: str | None) -> str | None:
     """The name without blanks around it; None if there is none. PlanError if it is not plain text."""
-    given = None if name is None else str(name).strip()
-    for letter in given or "":
+    stripped = None if name is None else str(name).strip()
+    for letter in stripped or "":
         if unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in DIRECTIONS:
             raise PlanError(
-                f"the annotator's name {given!r} holds the character U+{ord(letter):04X}, which cannot be seen; "
+                f"the annotator's name {stripped!r} holds the character U+{ord(letter):04X}, which cannot be seen; "
                 "expected plain text without control characters and changes of direction; nothing was recorded"
             )
-    if given is not None and len(given) > NAME_LENGTH:
+    if stripped is not None and len(stripped) > NAME_LENGTH:
         raise PlanError(
-            f"the annotator's name {given[:40]!r}... has {len(given)} characters; expected at most {NAME_LENGTH}; "
-            "nothing was recorded"
+            f"the annotator's name {stripped[:40]!r}... has {len(stripped)} characters; expected at most "
+            f"{NAME_LENGTH}; nothing was recorded"
         )
-    return given or None
+    return stripped or None
 
 
 def _time(seconds: float | None) -> float | None:

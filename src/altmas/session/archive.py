@@ -58,8 +58,8 @@ def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
                 f"{store.path} is damaged: its pool cannot be read ({cause}); nothing was read"
             ) from cause
     if about["source"] is not None:
-        made = _array(store.part("features")) if about.get("made_features") else None
-        pool = _read_again(store.path, about["source"], about["home"], made)
+        features = _array(store.part("features")) if about.get("made_features") else None
+        pool = _read_again(store.path, about["source"], about["home"], features)
         pool.made_features = tuple(map(str, about.get("made_features", ())))
         return pool
     raise PoolMismatch(
@@ -68,16 +68,16 @@ def stored_pool(store: LabelStore, about: Mapping[str, Any]) -> Pool:
     )
 
 
-def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None, made: NDArray[Any] | None) -> Pool:
+def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None, features: NDArray[Any] | None) -> Pool:
     """The pool from its files: where they were, or where they are now if they were moved along with the session."""
     if path is not None and home is not None and not Path(source["table"]).exists():
-        here = path.resolve().parent
-        moved = {role: _moved(value, home, here) for role, value in source.items()}
+        folder = path.resolve().parent
+        moved = {role: _moved(value, home, folder) for role, value in source.items()}
         source = moved if Path(moved["table"]).exists() else source
     for value in source.values():
         _refuse_devices(path, value)
     try:
-        pool: Pool = above("pool_from_source")(source, made)
+        pool: Pool = above("pool_from_source")(source, features)
         return pool
     except FileError as cause:
         raise FileError(f"{path} needs the files of its pool: {cause}; or pass pool=... on opening") from cause
@@ -96,15 +96,15 @@ def _refuse_devices(path: Path | None, value: Any) -> None:
                 raise FileError(f"{path} names {named}, which is no file; nothing was read; pass pool=... on opening")
 
 
-def _moved(value: Any, home: str, here: Path) -> Any:
-    """A path seen from `home` as the same path seen from `here`, also in lists and mappings; else as it is."""
+def _moved(value: Any, home: str, folder: Path) -> Any:
+    """A path seen from `home` as the same path seen from `folder`, also in lists and mappings; else as it is."""
     if isinstance(value, Mapping):
-        return {name: _moved(part, home, here) for name, part in value.items()}
+        return {name: _moved(part, home, folder) for name, part in value.items()}
     if isinstance(value, list):
-        return [_moved(part, home, here) for part in value]
+        return [_moved(part, home, folder) for part in value]
     if not (isinstance(value, str) and os.path.isabs(value)):
         return value
-    return os.path.normpath(here / os.path.relpath(value, home))
+    return os.path.normpath(folder / os.path.relpath(value, home))
 
 
 def compare(path: object, pool: Pool, fingerprint: Mapping[str, str], points: int) -> None:
@@ -214,7 +214,7 @@ def _sampled_from(rows: Any, points: int) -> int | None:
 
 
 def _part_of_model(what: str, number: int) -> str:
-    """How a part of a model is called; the first one's as when a pool had one model."""
+    """The name of a part of a model; the first model's has no number, as when a pool could have one model only."""
     return what if number == 0 else f"{what} {number}"
 
 

@@ -34,16 +34,16 @@ class Change:
     @property
     def words(self) -> str:
         """What holds since, for people."""
-        said = [f"{self.points:,} items added as wave {self.wave}"] if self.wave else []
-        said += [f"{what} {', '.join(names)} added" for what, names in _named(self) if names]
-        return "; ".join([*said, *(_said(name, value) for name, value in self.settings.items())])
+        phrases = [f"{self.points:,} items added as wave {self.wave}"] if self.wave else []
+        phrases += [f"{what} {', '.join(names)} added" for what, names in _named(self) if names]
+        return "; ".join([*phrases, *(_said(name, value) for name, value in self.settings.items())])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        told = {"seq": self.seq, "at": self.at, "labels": self.labels, "settings": dict(self.settings)}
-        told |= {name: list(names) for name, names in _named(self)}
-        told |= {"wave": self.wave, "points": self.points, "fingerprint": dict(self.fingerprint or {})}
-        return told | {"words": self.words}
+        plain = {"seq": self.seq, "at": self.at, "labels": self.labels, "settings": dict(self.settings)}
+        plain |= {name: list(names) for name, names in _named(self)}
+        plain |= {"wave": self.wave, "points": self.points, "fingerprint": dict(self.fingerprint or {})}
+        return plain | {"words": self.words}
 
 
 def _named(change: Change) -> list[tuple[str, tuple[str, ...]]]:
@@ -55,7 +55,8 @@ def _said(name: str, value: Any) -> str:
     if isinstance(value, dict):
         return f"{name} " + ", ".join(f"{metric} = {number:g}" for metric, number in value.items())
     if isinstance(value, list):
-        return f"{name} " + ", ".join(one if isinstance(one, str) else str(one.get("name", "?")) for one in value)
+        names = [metric if isinstance(metric, str) else str(metric.get("name", "?")) for metric in value]
+        return f"{name} " + ", ".join(names)
     return f"{name} {value}"
 
 
@@ -97,13 +98,13 @@ def _sound(value: Any) -> bool:
     if isinstance(value, dict):
         return all(isinstance(number, int | float) for number in value.values())
     if isinstance(value, list):
-        return all(isinstance(one, str | dict) for one in value)
+        return all(isinstance(metric, str | dict) for metric in value)
     return value is None or isinstance(value, int)
 
 
 def _sound_items(items: Any) -> bool:
     texts = [items["wave"], items["first"], *items["fingerprint"].values()]
-    return all(isinstance(one, str) for one in texts) and isinstance(items["points"], int)
+    return all(isinstance(text, str) for text in texts) and isinstance(items["points"], int)
 
 
 ReadItems = Callable[[Mapping[str, Any]], Pool]

@@ -121,6 +121,6 @@ class SessionCore:
                 break
             past.feed([event])
         if (past.seq if labels is None else len(past.labels)) != (seq if labels is None else labels):
-            wanted = f"{labels} labels" if seq is None else f"event {seq}"
-            raise PlanError(f"the session never stood at {wanted}; it has {len(events)} events")
+            moment = f"{labels} labels" if seq is None else f"event {seq}"
+            raise PlanError(f"the session never stood at {moment}; it has {len(events)} events")
         return Snapshot.of(*self._tasks.fresh().of(past.pool, past.settings), past)

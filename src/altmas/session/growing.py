@@ -78,14 +78,14 @@ class GrowingSession(ReadableSession):
 
         PoolError, PlanError, MetricError or MethodError names what does not fit; then nothing was recorded.
         """
-        wanted = metric_tuple(metrics)
-        self._tasks.given |= {metric_name(metric): metric for metric in wanted if not isinstance(metric, str)}
+        further = metric_tuple(metrics)
+        self._tasks.functions |= {metric_name(metric): metric for metric in further if not isinstance(metric, str)}
         tasks = self._tasks.fresh()
 
         def compose(state: State) -> list[Entry]:
             before, pool = tasks.of(state.pool, state.settings)[0], state.pool
             larger = with_classes(pool, classes) if classes else pool
-            values = {name: slice_values(pool, name, given) for name, given in (slices or {}).items()}
+            values = {name: slice_values(pool, name, raw) for name, raw in (slices or {}).items()}
             larger, added = with_slices(larger, values), None
             if items is not None:
                 if before.about != "pool":
@@ -98,7 +98,7 @@ class GrowingSession(ReadableSession):
                 larger, added = grown(larger, more, *names), self._waves.add(more, *names, len(state.grown) + 1)
             after = before.extended(
                 larger,
-                metrics=wanted,
+                metrics=further,
                 budget=budget,
                 targets=targets,
                 thresholds=thresholds,

@@ -92,7 +92,7 @@ class State:
 
     def overtaken(self) -> list[int]:
         """Rows that wait though one drawn later has an answer, in drawing order."""
-        answered = [place for row, place in self.drawn.items() if row not in self.waiting]
+        answered = [position for row, position in self.drawn.items() if row not in self.waiting]
         last = max(answered, default=-1)
         return [row for row in self.outstanding() if self.drawn[row] < last]
 
@@ -271,7 +271,7 @@ def with_model(pool: Pool, event: Event) -> Pool:
     arrays = event.arrays
     model = Model(event.body["name"], arrays["predictions"], arrays.get("scores"))
     refuse_damaged(model, pool)
-    if any(one.name == model.name for one in pool.models):
+    if any(earlier.name == model.name for earlier in pool.models):
         raise ValueError(f"there is a model {model.name!r} already")
     return pool.with_models(*pool.models, model)
 

@@ -114,9 +114,9 @@ def unsure(state: State) -> list[Disagreement]:
     for row in state.skipped:
         votes = state.votes(row)
         if any(vote.kind == "unsure" for vote in votes) and state.ruling(row) is None:
-            said = {vote.annotator or "": f"{vote.kind}: {vote.reason}".rstrip(": ") for vote in votes}
+            words = {vote.annotator or "": f"{vote.kind}: {vote.reason}".rstrip(": ") for vote in votes}
             open_questions.append(
-                Disagreement(pool.ids[row], row, None if pool.items is None else pool.items[row], said)
+                Disagreement(pool.ids[row], row, None if pool.items is None else pool.items[row], words)
             )
     return open_questions
 

@@ -79,21 +79,21 @@ class Plan:
         definitions: Mapping[str, str] | None = None,
     ) -> Self:
         """The plan for this pool; seed=None draws one. PlanError, MetricError or MethodError if it is impossible."""
-        wanted = metric_tuple(metrics)
-        asked = metric_set(list(wanted), pool)
-        known = {metric.name: metric for metric in asked}
+        as_given = metric_tuple(metrics)
+        resolved = metric_set(list(as_given), pool)
+        by_name = {metric.name: metric for metric in resolved}
         chosen = method_named(method)
-        check(chosen, pool, asked)
+        check(chosen, pool, resolved)
         return cls(
-            metrics=wanted,
+            metrics=as_given,
             method=chosen,
             budget=_budget(budget, pool),
-            targets=_per_metric("target", targets or {}, known, pool),
-            thresholds=_per_metric("threshold", thresholds or {}, known, pool),
+            targets=_per_metric("target", targets or {}, by_name, pool),
+            thresholds=_per_metric("threshold", thresholds or {}, by_name, pool),
             confidence=_share("confidence", confidence, ends=False),
             seed=secrets.randbits(31) if seed is None else _whole("seed", seed),
             double_share=_share("double_share", double_share, ends=True),
-            guarantee=_provable(bool(guarantee), chosen, asked, pool),
+            guarantee=_provable(bool(guarantee), chosen, resolved, pool),
             about=_about(about, chosen, bool(guarantee), pool),
             rank=_rank(rank, chosen, pool),
             instructions=str(instructions),
@@ -126,8 +126,8 @@ class Plan:
         if names.issuperset((*self.targets, *self.thresholds)):
             return self
         targets, thresholds = (
-            {_name_among(name, names, pool): value for name, value in given.items()}
-            for given in (self.targets, self.thresholds)
+            {_name_among(name, names, pool): value for name, value in numbers.items()}
+            for numbers in (self.targets, self.thresholds)
         )
         return replace(self, targets=targets, thresholds=thresholds)
 
@@ -142,26 +142,26 @@ class Plan:
         wave_budget: int | None = None,
     ) -> Self:
         """The plan with further metrics, and with a budget, targets and thresholds in place of its own; checked."""
-        there = [metric_json(one) for one in self.metrics]
-        more = [one for one in metric_tuple(metrics) if metric_json(one) not in there]
-        wanted = metric_tuple([*self.metrics, *more])
-        asked = metric_set(list(wanted), pool)
-        known = {metric.name: metric for metric in asked}
-        check(self.method, pool, asked)
+        present = [metric_json(metric) for metric in self.metrics]
+        more = [metric for metric in metric_tuple(metrics) if metric_json(metric) not in present]
+        as_given = metric_tuple([*self.metrics, *more])
+        resolved = metric_set(list(as_given), pool)
+        by_name = {metric.name: metric for metric in resolved}
+        check(self.method, pool, resolved)
         return replace(
             self,
-            metrics=wanted,
+            metrics=as_given,
             budget=self.budget if budget is None else _budget(budget, pool),
             wave_budget=self.wave_budget if wave_budget is None else _wave_budget(wave_budget, self.method),
-            targets={**self.targets, **_per_metric("target", targets or {}, known, pool)},
-            thresholds={**self.thresholds, **_per_metric("threshold", thresholds or {}, known, pool)},
-            guarantee=_provable(self.guarantee, self.method, asked, pool),
+            targets={**self.targets, **_per_metric("target", targets or {}, by_name, pool)},
+            thresholds={**self.thresholds, **_per_metric("threshold", thresholds or {}, by_name, pool)},
+            guarantee=_provable(self.guarantee, self.method, resolved, pool),
         )
 
     def settings_since(self, before: Self, labels: int) -> dict[str, Any]:
         """The settings that are not as in the plan before, as JSON; PlanError if the budget was spent."""
-        mine, there = self.to_json(), before.to_json()
-        settings = {name: mine[name] for name in CHANGEABLE if mine[name] != there[name]}
+        mine, earlier = self.to_json(), before.to_json()
+        settings = {name: mine[name] for name in CHANGEABLE if mine[name] != earlier[name]}
         if "budget" in settings and self.budget is not None and self.budget < labels:
             raise PlanError(
                 f"budget {self.budget} is less than the {labels} labels told already; expected at least {labels}; "
@@ -169,14 +169,18 @@ class Plan:
             )
         return settings
 
-    def changed(self, settings: Mapping[str, Any], given: Mapping[str, MetricLike], *, trust: bool = False) -> Self:
-        """The plan with settings that were changed later, as the log has them; `given` as in `from_json`."""
+    def changed(self, settings: Mapping[str, Any], functions: Mapping[str, MetricLike], *, trust: bool = False) -> Self:
+        """The plan with settings that were changed later, as the log has them.
+
+        functions  those among the metrics that were handed over, by name
+        """
         if not settings:
             return self
         read = {name: value for name, value in settings.items() if name in CHANGEABLE}
         if "metrics" in read:
-            own = {metric_name(one): one for one in self.metrics if not isinstance(one, str)}
-            read["metrics"] = tuple(metric_from(one, {**own, **given}, trust=trust) for one in read["metrics"])
+            own = {metric_name(metric): metric for metric in self.metrics if not isinstance(metric, str)}
+            functions = {**own, **functions}
+            read["metrics"] = tuple(metric_from(metric, functions, trust=trust) for metric in read["metrics"])
         return replace(self, **read)._checked()
 
     def to_json(self) -> dict[str, Any]:
@@ -198,10 +202,10 @@ class Plan:
 
         With trust=True what the plan names is imported; without, PlanError says what that would be.
         """
-        given = {metric_name(one): one for one in metric_tuple(metrics)}
-        known = {one.name for one in fields(cls)}
+        functions = {metric_name(metric): metric for metric in metric_tuple(metrics)}
+        known = {setting.name for setting in fields(cls)}
         read: dict[str, Any] = {name: value for name, value in plain.items() if name in known}
-        read["metrics"] = tuple(metric_from(one, given, trust=trust) for one in plain["metrics"])
+        read["metrics"] = tuple(metric_from(metric, functions, trust=trust) for metric in plain["metrics"])
         read["method"] = method if method is not None else method_from(plain["method"], trust=trust)
         check_installed(read["method"])
         return cls(**read)._checked()
@@ -219,16 +223,16 @@ class Plan:
             for name, value in numbers.items():
                 _number(f"{what} for {name!r}:", value)
         texts = [self.rank, self.instructions, *self.definitions.values(), *self.fingerprint.values()]
-        if not all(isinstance(one, str) for one in texts):
+        if not all(isinstance(text, str) for text in texts):
             raise PlanError("instructions, definitions and fingerprint have to be texts")
         return self
 
     def differences(self, stored: Mapping[str, Any]) -> list[str]:
         """One phrase for each setting that is not as in a stored plan, the pool's fingerprint apart."""
         mine = json.loads(json.dumps(self.to_json()))
-        there = canonical(stored)
-        names = [name for name in mine if name != "fingerprint" and name in there and mine[name] != there[name]]
-        return [f"{name} is {there[name]!r} there, {mine[name]!r} here" for name in names]
+        in_file = canonical(stored)
+        names = [name for name in mine if name != "fingerprint" and name in in_file and mine[name] != in_file[name]]
+        return [f"{name} is {in_file[name]!r} there, {mine[name]!r} here" for name in names]
 
 
 CHANGEABLE = ("metrics", "budget", "wave_budget", "targets", "thresholds")
@@ -238,34 +242,34 @@ CHANGEABLE = ("metrics", "budget", "wave_budget", "targets", "thresholds")
 class PlannedTasks:
     """The plan and its task, which may be changed, on a pool that may get further models; made once for each.
 
-    given  functions among the metrics that were handed over, by name;  trust  whether others may be imported
+    functions  those among the metrics that were handed over, by name;  trust  whether others may be imported
     """
 
-    def __init__(self, plan: Plan, given: Iterable[MetricLike] = (), *, trust: bool = False) -> None:
+    def __init__(self, plan: Plan, metrics: Iterable[MetricLike] = (), *, trust: bool = False) -> None:
         self.born, self.trust = plan, trust
-        self.given = {metric_name(one): one for one in given}
+        self.functions = {metric_name(metric): metric for metric in metrics}
         self._last: tuple[Pool, Mapping[str, Any], Plan, Task] | None = None
 
     def of(self, pool: Pool, settings: Mapping[str, Any] = MappingProxyType({})) -> tuple[Plan, Task]:
         """(plan, task) with the settings as they were changed and the metrics of all models of this pool."""
         last = self._last
         if last is None or last[0] is not pool or last[1] is not settings:
-            plan = self.born.changed(settings, self.given, trust=self.trust).on(pool)
+            plan = self.born.changed(settings, self.functions, trust=self.trust).on(pool)
             task = replace(plan.task(pool), budget=self.born.budget)  # bets are planned before the first draw
             last = self._last = (pool, settings, plan, task)
         return last[2:]
 
     def fresh(self) -> "PlannedTasks":
         """The same with nothing made yet, for another moment of the session."""
-        return PlannedTasks(self.born, self.given.values(), trust=self.trust)
+        return PlannedTasks(self.born, self.functions.values(), trust=self.trust)
 
 
 def _name_among(name: str, names: set[str], pool: Pool) -> str:
     """What a metric of the plan is called on this pool: with its model where there are several, synonyms as asked."""
-    by_plain_name = {plain_name(one): one for one in names}
+    by_plain_name = {plain_name(full_name): full_name for full_name in names}
     with_model = f"{pool.models[0].name}: {name}" if pool.models else name
-    candidates = (by_plain_name.get(plain_name(one)) for one in (name, with_model))
-    return next((one for one in candidates if one is not None), with_model)
+    candidates = (by_plain_name.get(plain_name(spelling)) for spelling in (name, with_model))
+    return next((candidate for candidate in candidates if candidate is not None), with_model)
 
 
 # ---------------------------------------------------------------- checks at the door
@@ -273,12 +277,12 @@ def _name_among(name: str, names: set[str], pool: Pool) -> str:
 
 def metric_tuple(metrics: MetricLike | Iterable[MetricLike]) -> tuple[MetricLike, ...]:
     """The metrics that were given, one or several; PlanError if two functions have the same name."""
-    wanted: tuple[MetricLike, ...] = (metrics,) if is_one(metrics) else tuple(metrics)  # type: ignore[assignment, arg-type]
-    functions = [metric_name(one) for one in wanted if not isinstance(one, str)]
+    as_given: tuple[MetricLike, ...] = (metrics,) if is_one(metrics) else tuple(metrics)  # type: ignore[assignment, arg-type]
+    functions = [metric_name(metric) for metric in as_given if not isinstance(metric, str)]
     twice = sorted({name for name in functions if functions.count(name) > 1})
     if twice:
         raise PlanError(f"two metrics are called {twice[0]!r}; give each function a name of its own")
-    return wanted
+    return as_given
 
 
 def _rank(metric: str, method: Method, pool: Pool) -> str:
@@ -294,17 +298,17 @@ def _rank(metric: str, method: Method, pool: Pool) -> str:
 
 def _about(about: object, method: Method, guarantee: bool, pool: Pool | None = None) -> About:
     """What the numbers are about; PlanError or MethodError if the method, or a proof, cannot be about that."""
-    found = next((one for one in ABOUT if one == about), None)
-    if found is None:
+    population = next((name for name in ABOUT if name == about), None)
+    if population is None:
         raise PlanError(f"about={about!r} was not understood; expected 'pool' or 'future'{near(about, ABOUT)}")
-    if found == "future" and guarantee:
+    if population == "future" and guarantee:
         raise PlanError(
             "guarantee=True with about='future': the proof is about the items of the pool, not about data like them; "
             "leave one of the two out"
         )
-    if found == "future":
+    if population == "future":
         check_ahead(method, pool)
-    return found
+    return population
 
 
 def _budget(budget: int | None, pool: Pool) -> int | None:
@@ -353,21 +357,21 @@ def _share(what: str, value: object, *, ends: bool) -> float:
     return number
 
 
-def _per_metric(what: str, given: Mapping[str, float], known: Mapping[str, Metric], pool: Pool) -> dict[str, float]:
+def _per_metric(what: str, numbers: Mapping[str, float], metrics: Mapping[str, Metric], pool: Pool) -> dict[str, float]:
     """{metric: number} under the names of the session's metrics ("sensitivity[cat]" finds "recall[cat]")."""
-    found: dict[str, float] = {}
-    by_plain_name = {plain_name(one): one for one in known}
-    for name, value in given.items():
-        asked = [name] if name in known else [metric.name for metric in metric_set([name], pool)]
-        meant = [by_plain_name.get(plain_name(one), one) for one in asked]
-        if not known.keys() >= set(meant):
+    by_metric: dict[str, float] = {}
+    by_plain_name = {plain_name(full_name): full_name for full_name in metrics}
+    for name, value in numbers.items():
+        asked_names = [name] if name in metrics else [metric.name for metric in metric_set([name], pool)]
+        meant = [by_plain_name.get(plain_name(asked_name), asked_name) for asked_name in asked_names]
+        if not metrics.keys() >= set(meant):
             raise PlanError(
-                f"{what} for {name!r}: it is not one of this session's metrics ({listing(known)}){near(name, known)}; "
-                f"add it to them (--metric {name!r})"
+                f"{what} for {name!r}: it is not one of this session's metrics ({listing(metrics)})"
+                f"{near(name, metrics)}; add it to them (--metric {name!r})"
             )
         resolved = meant[0]
         number = _number(f"{what} for {name!r}:", value)
-        low, high = known[resolved].bounds
+        low, high = metrics[resolved].bounds
         hint = f"; did you mean {number / 100:g}?" if 1 < number <= 100 and high <= 1 else ""
         if what == "target" and not 0 < number < high - low:
             raise PlanError(
@@ -378,8 +382,8 @@ def _per_metric(what: str, given: Mapping[str, float], known: Mapping[str, Metri
             raise PlanError(
                 f"{what} for {name!r}: {number:g} is no value that it can take; expected {low:g} to {high:g}{hint}"
             )
-        found |= dict.fromkeys(meant, number)
-    return found
+        by_metric |= dict.fromkeys(meant, number)
+    return by_metric
 
 
 def _provable(guarantee: bool, method: Method, metrics: Sequence[Metric], pool: Pool) -> bool:
@@ -390,7 +394,7 @@ def _provable(guarantee: bool, method: Method, metrics: Sequence[Metric], pool: 
         )
     if guarantee and too_many_weights(pool):
         raise PlanError(f"guarantee=True: {too_many_weights(pool)}")
-    without = [one.name for one in metrics if guarantee and not offers_guarantee(method, one, pool)]
+    without = [metric.name for metric in metrics if guarantee and not offers_guarantee(method, metric, pool)]
     if without:
         raise PlanError(
             f"guarantee=True: no guarantee is offered for {listing(without)}; it covers ratios of sums: accuracy, "

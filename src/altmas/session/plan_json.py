@@ -1,7 +1,7 @@
 """Metrics and methods as JSON, and back from a file that anybody may have written.
 
 A file is data: what it names is looked up in tables of this package (built-in methods, scores of scikit-learn) and
-never imported. Other functions and classes are stored by the place where they can be imported from; they come back only
+never imported. Other functions and classes are stored by where they can be imported from; they come back only
 if whoever opens the file hands them over or says that the file is trusted.
 """
 
@@ -30,16 +30,16 @@ SCORES = frozenset(
 )
 """Functions of scikit-learn that a stored plan may name."""
 
-SCORE_PLACE = "sklearn.metrics"
-METHOD_PLACE = "altmas.methods"
+SCORE_MODULE = "sklearn.metrics"
+METHOD_MODULE = "altmas.methods"
 
 
 class Untrusted(LookupError):
     """Something that a file names and that would have to be imported."""
 
-    def __init__(self, place: str) -> None:
-        super().__init__(place)
-        self.place = place
+    def __init__(self, import_path: str) -> None:
+        super().__init__(import_path)
+        self.import_path = import_path
 
 
 # ---------------------------------------------------------------- metrics
@@ -64,19 +64,19 @@ def metric_json(metric: MetricLike) -> Any:
     return {"name": metric_name(metric), "function": None if isinstance(metric, Metric) else encoded(metric)}
 
 
-def metric_from(plain: Any, given: Mapping[str, MetricLike], *, trust: bool) -> MetricLike:
-    """The metric that was stored, or the one of that name in `given`; PlanError says what would be imported."""
+def metric_from(plain: Any, functions: Mapping[str, MetricLike], *, trust: bool) -> MetricLike:
+    """The metric that was stored, or the one of that name in `functions`; PlanError says what would be imported."""
     if isinstance(plain, str):
         return plain
     name = str(plain["name"])
     if "cost" in plain:
         return name, plain["cost"]
-    if name in given:
-        return given[name]
+    if name in functions:
+        return functions[name]
     try:
         function = decoded(plain["pair"] if "pair" in plain else plain["function"], trust=trust)
     except Untrusted as refused:
-        raise PlanError(_would_import(f"metric {name!r}", refused.place, "metrics=[...]")) from None
+        raise PlanError(_would_import(f"metric {name!r}", refused.import_path, "metrics=[...]")) from None
     except LookupError:
         function = None
     if not _takes_two(function):
@@ -100,10 +100,10 @@ def _takes_two(function: Any) -> bool:
     return True
 
 
-def _would_import(what: str, place: str, handed: str) -> str:
+def _would_import(what: str, import_path: str, handed: str) -> str:
     return (
-        f"the session's {what} is {place!r}, which would be imported and run; nothing was: a session file is data. "
-        f"Hand it over with Session.open(path, {handed}), or, if you trust whoever made the file, open it with "
+        f"the session's {what} is {import_path!r}, which would be imported and run; nothing was: a session file is "
+        f"data. Hand it over with Session.open(path, {handed}), or, if you trust whoever made the file, open it with "
         "trust=True (--trust on the command line)"
     )
 
@@ -115,9 +115,9 @@ def method_json(method: Method) -> dict[str, Any]:
     """A method as JSON: its name and options, and where its class can be imported from if it is not built in."""
     plain: dict[str, Any] = {"name": method.name, "options": {}, "class": None}
     if is_dataclass(method) and not isinstance(method, type):
-        plain["options"] = {one.name: encoded(getattr(method, one.name)) for one in fields(method) if one.init}
+        plain["options"] = _options(method)
     if METHODS.get(method.name) is not type(method):
-        plain["class"] = place_of(type(method)) or "<local>"
+        plain["class"] = import_path_of(type(method)) or "<local>"
     return plain
 
 
@@ -130,7 +130,7 @@ def method_from(plain: Mapping[str, Any], *, trust: bool) -> Method:
             raise LookupError(name)
         method: Method = _made(make, _renamed(name, decoded(plain["options"], trust=trust)))
     except Untrusted as refused:
-        raise PlanError(_would_import(f"method {name!r}", refused.place, "method=...")) from None
+        raise PlanError(_would_import(f"method {name!r}", refused.import_path, "method=...")) from None
     except (LookupError, TypeError, ValueError) as cause:
         raise PlanError(
             f"the session's method {name!r} cannot be made again from its stored options ({cause}); "
@@ -157,12 +157,12 @@ def at_work(method: Method) -> Iterator[None]:
         ) from cause
 
 
-def _class_at(place: str, *, trust: bool) -> Callable[..., Any]:
+def _class_at(import_path: str, *, trust: bool) -> Callable[..., Any]:
     """The dataclass at "module:name"; LookupError if there is none."""
-    found = _at(place, trust=trust)
-    if not (isinstance(found, type) and is_dataclass(found)):
-        raise LookupError(place)
-    return found
+    definition = _at(import_path, trust=trust)
+    if not (isinstance(definition, type) and is_dataclass(definition)):
+        raise LookupError(import_path)
+    return definition
 
 
 def _renamed(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,10 +181,10 @@ EARLIER_OPTIONS: dict[str, dict[str, str | None]] = {
 def _made(make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     """The object with these options; TypeError names one of a built-in that is of another type than its default."""
     if make in METHODS.values():
-        for one in fields(make):  # type: ignore[arg-type]
-            kinds = KINDS.get(type(one.default))
-            if one.name in options and kinds is not None and type(options[one.name]) not in kinds:
-                raise TypeError(f"option {one.name!r} is {options[one.name]!r}")
+        for option in fields(make):  # type: ignore[arg-type]
+            kinds = KINDS.get(type(option.default))
+            if option.name in options and kinds is not None and type(options[option.name]) not in kinds:
+                raise TypeError(f"option {option.name!r} is {options[option.name]!r}")
     return make(**options)
 
 
@@ -208,30 +208,34 @@ def encoded(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple):
-        return {"$tuple": [encoded(one) for one in value]}
+        return {"$tuple": [encoded(element) for element in value]}
     if isinstance(value, list):
-        return [encoded(one) for one in value]
+        return [encoded(element) for element in value]
     if isinstance(value, Mapping) and not any(str(key).startswith("$") for key in value):
-        return {str(key): encoded(one) for key, one in value.items()}
-    if is_dataclass(value) and not isinstance(value, type) and place_of(type(value)):
-        options = {one.name: encoded(getattr(value, one.name)) for one in fields(value) if one.init}
-        return {"$object": place_of(type(value)), "options": options}
-    if callable(value) and place_of(value):
-        return {"$function": place_of(value)}
+        return {str(key): encoded(element) for key, element in value.items()}
+    if is_dataclass(value) and not isinstance(value, type) and import_path_of(type(value)):
+        return {"$object": import_path_of(type(value)), "options": _options(value)}
+    if callable(value) and import_path_of(value):
+        return {"$function": import_path_of(value)}
     if isinstance(value, functools.partial):
         return {"$partial": encoded(value.func), "args": encoded(value.args), "keywords": encoded(value.keywords)}
     return {"$lost": repr(value)}
+
+
+def _options(instance: Any) -> dict[str, Any]:
+    """The fields with which a dataclass was made, as JSON."""
+    return {option.name: encoded(getattr(instance, option.name)) for option in fields(instance) if option.init}
 
 
 def decoded(value: Any, *, trust: bool) -> Any:
     """The value of `encoded`; Untrusted on what would have to be imported, LookupError on what cannot be."""
     again = functools.partial(decoded, trust=trust)
     if isinstance(value, list):
-        return [again(one) for one in value]
+        return [again(element) for element in value]
     if not isinstance(value, dict):
         return value
     if "$tuple" in value:
-        return tuple(again(one) for one in value["$tuple"])
+        return tuple(again(element) for element in value["$tuple"])
     if "$lost" in value:
         raise LookupError(value["$lost"])
     if "$partial" in value:
@@ -240,68 +244,68 @@ def decoded(value: Any, *, trust: bool) -> Any:
         return _at(value["$function"], trust=trust)
     if "$object" in value:
         return _made(_class_at(value["$object"], trust=trust), again(value["options"]))
-    return {key: again(one) for key, one in value.items()}
+    return {key: again(element) for key, element in value.items()}
 
 
 def canonical(value: Any) -> Any:
     """Stored JSON with built-ins named as they are named now, wherever an earlier version of altmas kept them."""
     if isinstance(value, list):
-        return [canonical(one) for one in value]
+        return [canonical(element) for element in value]
     if not isinstance(value, dict):
         return value
-    again = {key: canonical(one) for key, one in value.items()}
-    return again | {mark: _canonical_place(again[mark]) for mark in ("$function", "$object", "class") if mark in again}
+    again = {key: canonical(element) for key, element in value.items()}
+    return again | {mark: _canonical_path(again[mark]) for mark in ("$function", "$object", "class") if mark in again}
 
 
-def _canonical_place(place: Any) -> Any:
-    built_in = _built_in(place)
-    return place if built_in is None else place_of(built_in)
+def _canonical_path(import_path: Any) -> Any:
+    built_in = _built_in(import_path)
+    return import_path if built_in is None else import_path_of(built_in)
 
 
-def _at(place: Any, *, trust: bool) -> Any:
+def _at(import_path: Any, *, trust: bool) -> Any:
     """What stands at "module:name": of the built-ins, or of anything that can be imported if the file is trusted."""
-    found = _built_in(place)
-    if found is None and place != "<local>":
+    definition = _built_in(import_path)
+    if definition is None and import_path != "<local>":
         if not trust:
-            raise Untrusted(str(place))
-        found = imported(place)
-    if found is None:
-        raise LookupError(str(place))
-    return found
+            raise Untrusted(str(import_path))
+        definition = imported(import_path)
+    if definition is None:
+        raise LookupError(str(import_path))
+    return definition
 
 
-def _built_in(place: Any) -> Any:
-    """The method class or score that a place names, wherever this or an earlier version kept it; None for others."""
-    module, _, name = place.partition(":") if isinstance(place, str) else ("", "", "")
-    if module == METHOD_PLACE or module.startswith(f"{METHOD_PLACE}."):
+def _built_in(import_path: Any) -> Any:
+    """The method class or score at an import path of this or an earlier version; None for anything else."""
+    module, _, name = import_path.partition(":") if isinstance(import_path, str) else ("", "", "")
+    if module == METHOD_MODULE or module.startswith(f"{METHOD_MODULE}."):
         return {make.__name__: make for make in METHODS.values()}.get(name)
-    if name in SCORES and (module == SCORE_PLACE or module.startswith(f"{SCORE_PLACE}.")):
+    if name in SCORES and (module == SCORE_MODULE or module.startswith(f"{SCORE_MODULE}.")):
         import sklearn.metrics  # a fixed name, not one from the file; here, because few sessions use its scores
 
         return getattr(sklearn.metrics, name, None)
     return None
 
 
-def place_of(thing: Any) -> str | None:
+def import_path_of(definition: Any) -> str | None:
     """ "module:name" where a function or class can be imported again, or None."""
-    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
-    for public in (METHOD_PLACE, SCORE_PLACE):
-        place = f"{public}:{name}"
-        if str(module).startswith(f"{public}.") and _built_in(place) is thing:
-            return place
-    place = f"{module}:{name}"
-    return place if module and name and imported(place) is thing else None
+    module, name = getattr(definition, "__module__", None), getattr(definition, "__qualname__", None)
+    for public in (METHOD_MODULE, SCORE_MODULE):
+        import_path = f"{public}:{name}"
+        if str(module).startswith(f"{public}.") and _built_in(import_path) is definition:
+            return import_path
+    import_path = f"{module}:{name}"
+    return import_path if module and name and imported(import_path) is definition else None
 
 
-def imported(place: str | None) -> Any:
+def imported(import_path: str | None) -> Any:
     """What can be imported from "module:name", or None."""
-    module, _, name = (place or "").partition(":")
+    module, _, name = (import_path or "").partition(":")
     if not module or not name:
         return None
     try:
-        found: Any = importlib.import_module(module)
+        definition: Any = importlib.import_module(module)
         for piece in name.split("."):
-            found = getattr(found, piece)
+            definition = getattr(definition, piece)
     except (ImportError, AttributeError):
         return None
-    return found
+    return definition

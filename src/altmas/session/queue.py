@@ -88,7 +88,7 @@ class ReadyQueue:
             return _held_first(rows, held, n)
 
     def _holds(self, rows: list[int], name: str, lease: float) -> bool:
-        """Whether the annotator holds all these rows for at least half a lease: spares most renewals their write."""
+        """Whether the annotator holds all these rows for half a lease or more: then no lease has to be written."""
         now = time.time()
         until = {point: end for point, (holder, end) in self.journal.store.leases(now).items() if holder == name}
         return all(until.get(str(self.journal.pool.ids[row]), 0.0) >= now + lease / 2 for row in rows)

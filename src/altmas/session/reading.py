@@ -46,9 +46,9 @@ class ReadableSession(SessionCore):
         """
         now = self.now()
         if metrics is not None:
-            asked = metric_set(metrics, now.task.pool)
-            check(self.method, now.task.pool, asked)
-            return replace(now, task=replace(now.task, metrics=asked, targets=())).estimate(by)
+            resolved = metric_set(metrics, now.task.pool)
+            check(self.method, now.task.pool, resolved)
+            return replace(now, task=replace(now.task, metrics=resolved, targets=())).estimate(by)
         key = (now.history.key, by, len(now.task.pool.models), len(self._journal.seen.changes))
         estimates = self._estimates.get(key)
         if estimates is None:
@@ -163,8 +163,8 @@ class ReadableSession(SessionCore):
         """Every remark that stands (on one point), oldest first: notes, and those that came with labels and rulings."""
         with self._journal.lock:
             remarks = notes(self._journal.read())
-        wanted = None if id is None else self.pool.ids[self.pool.index(id_of(id))]
-        return remarks if id is None else [note for note in remarks if note.id == wanted]
+        point = None if id is None else self.pool.ids[self.pool.index(id_of(id))]
+        return remarks if id is None else [note for note in remarks if note.id == point]
 
     def note_by(self, id: object, annotator: str | None) -> Note | None:
         """The last remark that stands of one annotator on a point, apart from those that came with a label."""

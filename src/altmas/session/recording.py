@@ -88,9 +88,9 @@ class RecordingSession(ReadableSession):
         """
         if isinstance(id, Mapping) and label is not None:
             raise PlanError("tell takes {id: label, ...}, or one id and one label; nothing was recorded")
-        told = id.items() if isinstance(id, Mapping) else [(id, label)]
+        pairs = id.items() if isinstance(id, Mapping) else [(id, label)]
         self.answer(
-            Answer(id_of(point), said, "label", annotator, seconds, note=note or "", left=left) for point, said in told
+            Answer(id_of(point), name, "label", annotator, seconds, note=note or "", left=left) for point, name in pairs
         )
 
     def skip(

@@ -41,8 +41,7 @@ class StopChoice:
 
 def notes(state: State) -> list[Note]:
     """Every remark that stands, oldest first; one that was edited shows its last text, one edited to "" is gone."""
-    found = [*_written(state), *_with_answers(state)]
-    return sorted(found, key=lambda note: note.seq)
+    return sorted([*_written(state), *_with_answers(state)], key=lambda note: note.seq)
 
 
 def own_note(state: State, point: str, name: str | None) -> Note | None:
@@ -62,9 +61,9 @@ def _written(state: State) -> Iterator[Note]:
 def _note(state: State, versions: Sequence[Event]) -> Note | None:
     """A remark as last edited; None if it was taken back."""
     first, last = versions[0], versions[-1]
-    said = last.body.get("text")
+    remark = last.body.get("text")
     id = None if first.point is None else state.pool.ids[state.pool.index(first.point)]
-    return Note(id, said, first.annotator, last.at, first.seq, edited=len(versions) > 1) if said else None
+    return Note(id, remark, first.annotator, last.at, first.seq, edited=len(versions) > 1) if remark else None
 
 
 def _with_answers(state: State) -> Iterator[Note]:

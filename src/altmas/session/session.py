@@ -160,8 +160,8 @@ class Session(RecordingSession, GrowingSession):
 
         In a notebook, or with block=False, it is answered in the background, and what comes back links to it.
         """
-        made: LabellingPage | None = above("label")(self, **options)
-        return made
+        result: LabellingPage | None = above("label")(self, **options)
+        return result
 
     def run(self, oracle: Callable[[Query], object], progress: bool = True, *, batch: int = 10) -> Decision:
         """Ask the oracle until the stop rule fires; which one it was.
@@ -188,24 +188,24 @@ class Session(RecordingSession, GrowingSession):
 
     def check(self, claim: str, *, guarantee: bool = False) -> "Verdict":
         """Whether the labels show a claim such as "recall[cat] >= 0.9"; guarantee=True refuses without a proof."""
-        made: Verdict = above("check")(self, claim, guarantee=guarantee)
-        return made
+        result: Verdict = above("check")(self, claim, guarantee=guarantee)
+        return result
 
     def ranking(self, metric: str | None = None) -> "Ranking":
         """The models in tiers by a metric: best, not told apart from the best yet, shown to be worse.
 
         By default the metric that the session was made to rank by (`rank=`), else its first.
         """
-        made: Ranking = above("ranking")(self, metric)
-        return made
+        result: Ranking = above("ranking")(self, metric)
+        return result
 
     def monitor(self, metric: str | None = None, *, against: str | None = None, tolerance: float = 0.0) -> "Monitor":
         """A metric in each wave with its change, and whether a drop is shown in the newest, at every look.
 
         By default the first metric, against the wave before. `tolerance`: how large a drop has to be.
         """
-        made: Monitor = above("monitor")(self, metric, against=against, tolerance=tolerance)
-        return made
+        result: Monitor = above("monitor")(self, metric, against=against, tolerance=tolerance)
+        return result
 
     def compare(
         self,
@@ -215,26 +215,26 @@ class Session(RecordingSession, GrowingSession):
         ids: ArrayLike | None = None,
     ) -> "Comparison":
         """A second model against this one on the labels that exist; predictions by row, by `ids`, or as {id: one}."""
-        made: Comparison = above("compare")(self, predictions, metrics, ids=ids)
-        return made
+        result: Comparison = above("compare")(self, predictions, metrics, ids=ids)
+        return result
 
     def alone(self) -> "tuple[Alone, ...]":
         """What each model alone would have said of every metric of the truth, as share[pass], beside the estimate."""
-        made: tuple[Alone, ...] = above("alone")(self)
-        return made
+        result: tuple[Alone, ...] = above("alone")(self)
+        return result
 
     def judge_quality(self) -> Estimates | None:
         """How far each judge agrees with the labels: accuracy, kappa and, for grades, weighted kappa, with intervals.
 
         None where no metric is about the truth alone, or there is no model.
         """
-        made: Estimates | None = above("judge_quality")(self)
-        return made
+        result: Estimates | None = above("judge_quality")(self)
+        return result
 
     def threshold(self, claim: str) -> "ThresholdChoice":
         """The threshold of the scores that is shown to keep a claim such as "recall[cat] >= 0.9", and its cost."""
-        made: ThresholdChoice = above("threshold")(self, claim)
-        return made
+        result: ThresholdChoice = above("threshold")(self, claim)
+        return result
 
     # ------------------------------------------------------------ reports and files
 
@@ -252,8 +252,8 @@ class Session(RecordingSession, GrowingSession):
         What annotators wrote is in it unless notes=False; about which point, only with items. `since` is the JSON of an
         earlier report: what changed is shown. OutputExists if a file is there already, unless force.
         """
-        made: Report = above("report")(self, path, items=items, notes=notes, force=force, since=since)
-        return made
+        result: Report = above("report")(self, path, items=items, notes=notes, force=force, since=since)
+        return result
 
     def export(
         self,
@@ -270,25 +270,25 @@ class Session(RecordingSession, GrowingSession):
         `local_files` is the folder whose images Label Studio serves. OutputExists if the file is there already,
         unless force; then nothing is drawn.
         """
-        made: ExportResult = above("export")(self, path, n, format, blind=blind, force=force, local_files=local_files)
-        return made
+        result: ExportResult = above("export")(self, path, n, format, blind=blind, force=force, local_files=local_files)
+        return result
 
     def export_labels(
         self, path: str | os.PathLike[str], format: str | None = None, *, force: bool = False
     ) -> "ExportResult":
         """Write every label, skip and ruling that holds now as CSV, JSONL or Parquet; force replaces a file."""
-        made: ExportResult = above("export_labels")(self, path, format, force=force)
-        return made
+        result: ExportResult = above("export_labels")(self, path, format, force=force)
+        return result
 
     def import_labels(self, path: str | os.PathLike[str], format: str | None = None) -> "ImportResult":
         """Record the labels of a file, all or none: CSV, JSONL, Parquet, Label Studio's JSON or JSON_MIN."""
-        made: ImportResult = above("import_labels")(self, path, format)
-        return made
+        result: ImportResult = above("import_labels")(self, path, format)
+        return result
 
     def log_to_mlflow(self, *, report: bool = True, run_id: str | None = None) -> str:
         """Log every estimate with its interval and the report to MLflow; the id of the run."""
-        made: str = above("log_to_mlflow")(self, report=report, run_id=run_id)
-        return made
+        result: str = above("log_to_mlflow")(self, report=report, run_id=run_id)
+        return result
 
 
 def _versions() -> dict[str, str]:

@@ -150,13 +150,13 @@ def opened(path: Path, *, read_only: bool) -> Opened:
     """The session file at this path; FileError, NotASession, NewerSession or StoreFailure says why it cannot be."""
     _look_at(path)
     with said(path, "nothing was read"):
-        found = _connected(path, read_only=read_only)
+        file = _connected(path, read_only=read_only)
         try:
-            _check(found.connection, path, read_only=read_only)
+            _check(file.connection, path, read_only=read_only)
         except BaseException:
-            found.close()
+            file.close()
             raise
-    return found
+    return file
 
 
 def _look_at(path: Path) -> None:
@@ -165,7 +165,7 @@ def _look_at(path: Path) -> None:
     The file itself is not opened: when a process closes any handle of a file, it loses the locks that SQLite holds.
     """
     try:
-        found = path.stat()
+        info = path.stat()
     except FileNotFoundError:
         beside = [file.name for file in path.absolute().parent.glob("*.altmas")]
         raise FileError(
@@ -173,11 +173,11 @@ def _look_at(path: Path) -> None:
         ) from None
     except OSError as cause:
         raise StoreFailure(f"{path} cannot be read: {cause.strerror}") from cause
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(info.st_mode):
         raise NotASession(f"{path} is a folder; expected the file of a session")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(info.st_mode):
         raise NotASession(f"{path} is no regular file; expected the file of a session")
-    if found.st_size == 0:
+    if info.st_size == 0:
         raise NotASession(f"{path} is empty; expected the file of a session")
     if not os.access(path, os.R_OK):
         raise StoreFailure(f"{path} cannot be read: {os.strerror(errno.EACCES)}")
@@ -220,15 +220,15 @@ def _recovered_copy(path: Path) -> Opened:
         for ending in ("", *BESIDE):
             if path.with_name(path.name + ending).exists():
                 shutil.copyfile(path.with_name(path.name + ending), copy.with_name(copy.name + ending))
-        found = _reading(connect(copy), folder)
-        found.connection.execute("PRAGMA query_only = ON")
+        file = _reading(connect(copy), folder)
+        file.connection.execute("PRAGMA query_only = ON")
     except OSError as cause:
         folder.cleanup()
         raise StoreFailure(f"{path} cannot be copied to undo an unfinished write: {cause.strerror}") from cause
     except BaseException:
         folder.cleanup()
         raise
-    return found
+    return file
 
 
 def _no_database(path: Path) -> str:
@@ -272,15 +272,15 @@ def check_schema(connection: Connection, path: Path | None, version: int) -> Non
     """NotASession names a table, view, trigger or index that altmas did not make so, or that is missing."""
     rows = connection.patiently("SELECT type, name, tbl_name, sql, rootpage FROM sqlite_master LIMIT 100").fetchall()
     known = _known_schema(SCHEMAS[version])
-    found = {tuple(row[:4]) for row in rows if not (row[0] == "table" and row[1] in STATISTICS)}
-    strange = sorted(found - known, key=str)
+    present = {tuple(row[:4]) for row in rows if not (row[0] == "table" and row[1] in STATISTICS)}
+    strange = sorted(present - known, key=str)
     if strange:
         kind, name = strange[0][:2]
         raise NotASession(
             f"{path} holds the {kind} {name!r}, which altmas did not make so; nothing of the file was used: "
             "restore it from a copy, or remove what was added"
         )
-    missing = sorted(known - found, key=str)
+    missing = sorted(known - present, key=str)
     if missing:
         raise NotASession(f"{path} is damaged: no such {missing[0][0]} {missing[0][1]!r}; nothing was read")
     roots = [row[4] for row in rows if row[4]]
@@ -319,8 +319,8 @@ def integrity(connection: Connection, most: int = 100) -> str:
     Of a file with views SQLite checks the list of free pages only when it is asked for the table of the schema.
     """
     checks = (f"PRAGMA integrity_check({most})", "PRAGMA integrity_check(sqlite_master)")
-    found = [str(row[0]) for check in checks for row in connection.patiently(check)]
-    return "\n".join(dict.fromkeys(fault for fault in found if fault != "ok")) or "ok"
+    lines = [str(row[0]) for check in checks for row in connection.patiently(check)]
+    return "\n".join(dict.fromkeys(fault for fault in lines if fault != "ok")) or "ok"
 
 
 def _leave_wal(connection: Connection) -> None:
@@ -353,7 +353,10 @@ def _migrate(connection: Connection, path: Path, version: int) -> None:
 
 @contextmanager
 def draft(path: Path) -> Iterator[tuple[Connection, Path]]:
-    """A connection to a new file beside `path`, locked until this ends, when nothing of it is left but its place."""
+    """(connection, file) of a new file beside `path`, locked until the block ends, which also removes that file.
+
+    What is to stay has been given its name, `path`, before that (`put_in_place`).
+    """
     if path.exists():
         raise exists(path)
     if not path.parent.is_dir():
@@ -386,9 +389,9 @@ def _literal(name: str) -> str:
 def _abandoned(file: Path) -> bool:
     """Whether nobody is writing this draft; one without content is given a minute."""
     try:
-        found = file.stat()
-        if found.st_size == 0:
-            return time.time() - found.st_mtime > 60
+        info = file.stat()
+        if info.st_size == 0:
+            return time.time() - info.st_mtime > 60
         connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
     except (OSError, sqlite3.Error):
         return False

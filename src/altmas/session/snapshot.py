@@ -101,7 +101,8 @@ class Snapshot:
             estimates = self.plan.method.estimate(task, self.history)
             if task.guarantee:
                 estimates = with_guarantee(self.plan.method, task, self.history, estimates)
-        return replace(estimates, values=tuple(_of_model(one, task) for one in estimates), about=task.population)
+        values = tuple(_of_model(estimate, task) for estimate in estimates)
+        return replace(estimates, values=values, about=task.population)
 
     def decision(self, estimates: Callable[[], Estimates] | None = None) -> Decision:
         """Whether to stop at that moment."""

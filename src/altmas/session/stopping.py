@@ -32,7 +32,10 @@ class Goal:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether to stop, and which rule says so (or what is still missing). ahead  makes the forecast when it is read."""
+    """Whether to stop, and the rule that says so, or what is still missing.
+
+    ahead  makes the forecast; called when `forecast` is read
+    """
 
     stop: bool
     reason: str
@@ -71,16 +74,16 @@ def decide(
         return Decision(False, "the budget is not spent and no target was set")
     if drawn < LEAST_DRAWN:
         return Decision(False, f"{drawn} drawn labels: nothing is decided with fewer than {LEAST_DRAWN}")
-    told = estimates()
-    found = goals(plan, drawn, told, proven)
-    targets = [goal for goal in found if goal.kind == "target"]
-    thresholds = [goal for goal in found if goal.kind == "threshold"]
+    current = estimates()
+    goal_list = goals(plan, drawn, current, proven)
+    targets = [goal for goal in goal_list if goal.kind == "target"]
+    thresholds = [goal for goal in goal_list if goal.kind == "threshold"]
     if targets and all(goal.reached for goal in targets):
         return Decision(True, "every target is reached")
     if thresholds and all(goal.reached for goal in thresholds):
         return Decision(True, "every threshold is decided")
-    by_name = {estimate.metric: estimate for estimate in told}
-    missing = [_too_wide(by_name[goal.metric], goal.wanted, told.about) for goal in targets if not goal.reached]
+    by_name = {estimate.metric: estimate for estimate in current}
+    missing = [_too_wide(by_name[goal.metric], goal.wanted, current.about) for goal in targets if not goal.reached]
     missing += [f"{goal.metric} is not clear of {goal.wanted:g} yet" for goal in thresholds if not goal.reached]
     return Decision(False, "; ".join(missing))
 
@@ -90,30 +93,30 @@ def goals(
 ) -> tuple[Goal, ...]:
     """Every target and threshold of the plan with how far it is; none is reached with fewer than LEAST_DRAWN labels."""
     by_name = {estimate.metric: estimate for estimate in estimates}
-    enough, found = drawn >= LEAST_DRAWN, []
-    for name, wanted in plan.targets.items():
+    enough, goal_list = drawn >= LEAST_DRAWN, []
+    for name, target in plan.targets.items():
         have = by_name[name].half_width
-        found.append(Goal(name, "target", wanted, have, enough and have <= wanted))
+        goal_list.append(Goal(name, "target", target, have, enough and have <= target))
     for name, value in plan.thresholds.items():
         shown = proven(name, value) if enough else False
         clear = settled(by_name[name], value) if shown is None else shown
-        found.append(Goal(name, "threshold", value, by_name[name].half_width, clear))
-    return tuple(found)
+        goal_list.append(Goal(name, "threshold", value, by_name[name].half_width, clear))
+    return tuple(goal_list)
 
 
-def _too_wide(estimate: Estimate, wanted: float, about: str) -> str:
+def _too_wide(estimate: Estimate, target: float, about: str) -> str:
     """What is missing for a target; about more than the pool it may be more than the pool can give."""
-    if estimate.least_half_width > wanted:
+    if estimate.least_half_width > target:
         return (
-            f"{estimate.metric} will not get within {wanted:g} with this pool: about {ABOUT_WHAT[about]}, "
+            f"{estimate.metric} will not get within {target:g} with this pool: about {ABOUT_WHAT[about]}, "
             f"\u00b1{estimate.least_half_width:.3g} is left when every point is labelled"
         )
-    return f"{estimate.metric} is not within {wanted:g} yet"
+    return f"{estimate.metric} is not within {target:g} yet"
 
 
-def may_stop(found: Sequence[Goal]) -> bool:
+def may_stop(goal_list: Sequence[Goal]) -> bool:
     """Whether every target is reached, or every threshold decided."""
-    kinds = [[goal.reached for goal in found if goal.kind == kind] for kind in ("target", "threshold")]
+    kinds = [[goal.reached for goal in goal_list if goal.kind == kind] for kind in ("target", "threshold")]
     return any(reached and all(reached) for reached in kinds)
 
 

@@ -78,18 +78,18 @@ def chained(before: str, row: tuple[Any, ...]) -> str:
 class LabelStore:
     """The log of one session, in a file or in memory; may be used from several threads and several processes."""
 
-    def __init__(self, found: Opened, path: Path | None, read_only: bool = False) -> None:
+    def __init__(self, file: Opened, path: Path | None, read_only: bool = False) -> None:
         self.path, self.read_only = path, read_only
-        self.recovered = found.copy is not None
+        self.recovered = file.copy is not None
         """Whether a copy is read, because a crash has left an unfinished write that must not be undone here."""
         self.lock = threading.RLock()
         """Held while the file is read or written, never while a method thinks."""
-        self._connection: Connection = found.connection
+        self._connection: Connection = file.connection
         self._inode = _inode(path)
         self._schema = self._pragma("schema_version")
         self._last = (0, "")  # seq and hash of the newest committed event that was read or written
         self._tip = self._last  # the same, with what the transaction under way has appended
-        self.close = weakref.finalize(self, _close, self.lock, found)
+        self.close = weakref.finalize(self, _close, self.lock, file)
 
     @classmethod
     def create(cls, path: Path | None, parts: Iterable[tuple[str, int, bytes]], first: Entry) -> "LabelStore":
@@ -276,8 +276,8 @@ class LabelStore:
         seq, before = self._tip
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         body = json.dumps(entry.body, ensure_ascii=False)
-        said = (entry.kind, entry.annotator, entry.point, entry.label, entry.seconds, entry.refers, body, entry.data)
-        columns = (*said, seq + 1, at)
+        chosen = (entry.kind, entry.annotator, entry.point, entry.label, entry.seconds, entry.refers, body, entry.data)
+        columns = (*chosen, seq + 1, at)
         row = (*columns, chained(before, columns))
         self._connection.execute(f"INSERT INTO events ({COLUMNS}, hash) VALUES ({', '.join('?' * len(row))})", row)
         self._tip = (seq + 1, row[-1])
@@ -289,14 +289,14 @@ class LabelStore:
         """{point: (annotator, until)} of every lease that has not expired."""
         with self.lock, said(self.path, "nothing was recorded"):
             query = "SELECT point, annotator, until FROM leases WHERE until > ?"
-            held: dict[str, tuple[str, float]] = {}
+            in_force: dict[str, tuple[str, float]] = {}
             with closing(self._connection.patiently(query, (now,))) as rows:
                 for point, annotator, until in rows:
-                    if point in held:
+                    if point in in_force:
                         raise NotASession(f"{self.path} is damaged: two leases on point {point!r}; nothing was read")
                     if isinstance(point, str) and isinstance(annotator, str) and isinstance(until, float):
-                        held[point] = (annotator, until)
-            return held
+                        in_force[point] = (annotator, until)
+            return in_force
 
     def holder(self, point: str, now: float) -> str | None:
         """Who holds the lease on a point, if anybody."""
@@ -346,12 +346,12 @@ class LabelStore:
 def _event(row: tuple[Any, ...], path: Path | None) -> Event:
     """A row of `events`; NotASession if a column is of a type that altmas does not write."""
     kind, annotator, point, label, seconds, refers, body, data, seq, at, digest = row
-    texts = [kind, at, body, *(one for one in (annotator, point, label) if one is not None)]
+    texts = [kind, at, body, *(value for value in (annotator, point, label) if value is not None)]
     try:
         content = json.loads(body)
         datetime.fromisoformat(at)
         sound = (
-            all(isinstance(one, str) for one in texts)
+            all(isinstance(text, str) for text in texts)
             and isinstance(content, dict)
             and (seconds is None or (isinstance(seconds, int | float) and math.isfinite(seconds)))
             and (refers is None or isinstance(refers, int))
@@ -364,17 +364,17 @@ def _event(row: tuple[Any, ...], path: Path | None) -> Event:
     return Event(kind, annotator, point, label, seconds, refers, content, data, seq, at, digest)
 
 
-def _close(lock: threading.RLock, found: Opened) -> None:
+def _close(lock: threading.RLock, file: Opened) -> None:
     """Close the file when nobody reads or writes it: SQLite crashes if a query is under way in another thread."""
     with lock:
-        found.close()
+        file.close()
 
 
 def _inode(path: Path | None) -> tuple[int, int] | None:
     if path is None:
         return None
     try:
-        found = path.stat()
+        info = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return info.st_dev, info.st_ino

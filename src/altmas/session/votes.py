@@ -76,19 +76,19 @@ class Votes:
 
     def cast_once(self, answer: Answer, revises: int | None) -> Event:
         """The event of an answer, recorded once however often it is sent; VoteConflict if it is not its turn."""
-        compose, said = self._once(answer, revises)
-        (event,) = [*self.journal.write(compose), *said]
+        compose, standing = self._once(answer, revises)
+        (event,) = [*self.journal.write(compose), *standing]
         return event
 
     def cast_and_take(self, answer: Answer, revises: int | None, n: int, lease: float) -> tuple[Event, list[int]]:
         """The same, and the next n rows for this annotator, in one transaction."""
-        compose, said = self._once(answer, revises)
+        compose, standing = self._once(answer, revises)
         name = annotator_name(answer.annotator)
         if name is None:
             raise PlanError("items can be leased to a named annotator only; nothing was recorded")
         leased, rows = self.queue.leasing(n, name, lease)
         events, _ = self.journal.write_each(compose, leased)
-        (event,) = [*events, *said]
+        (event,) = [*events, *standing]
         return event, rows
 
     def _once(self, answer: Answer, revises: int | None) -> tuple[Compose, list[Event]]:
@@ -97,19 +97,19 @@ class Votes:
             raise PlanError(f"a vote of kind {answer.kind!r} is none; expected one of {VOTES}; nothing was recorded")
         entry, row = answer.entry(self.pool), self.pool.index(answer.id)
         two = wants_two(self.pool.ids[row], self.plan.seed, self.plan.double_share)
-        said: list[Event] = []
+        standing: list[Event] = []
 
         def compose(state: State) -> list[Entry]:
-            same = repeated(state, row, entry)
-            if same is not None:
-                said.append(same)
+            earlier = repeated(state, row, entry)
+            if earlier is not None:
+                standing.append(earlier)
                 return []
             holder = self.journal.store.holder(str(entry.point), time.time())
             check_turn(state, row, entry.annotator, holder=holder, revises=revises, two=two)
             self.journal.store.release(entry.annotator, entry.point)
             return [entry]
 
-        return compose, said
+        return compose, standing
 
     def take_back(self, name: str | None, seq: int | None, authenticated: bool | None = None) -> Undone | None:
         """What was taken back: the last answer or ruling (of that annotator), who then holds the point again."""

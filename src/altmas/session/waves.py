@@ -52,7 +52,7 @@ def _numbered(more: Pool, number: int) -> Iterator[tuple[str, int, bytes]]:
     return ((_part(number, name), chunk, data) for name, chunk, data in parts_of(more))
 
 
-def fitting_items(pool: Pool, given: Any, columns: Roles, method: Method) -> Pool:
+def fitting_items(pool: Pool, items: Any, columns: Roles, method: Method) -> Pool:
     """The items of a table or a pool as they are added to this one; PoolError or MethodError if they cannot be."""
     if not method.traits.grows:
         raise MethodError(
@@ -69,7 +69,7 @@ def fitting_items(pool: Pool, given: Any, columns: Roles, method: Method) -> Poo
             f"items cannot be added to a pool that is a random sample of {pool.sampled_from:,} rows: of those that "
             "came later it would be none; make a new session; nothing was recorded"
         )
-    more = given if isinstance(given, Pool) else _from_table(pool, given, columns)
+    more = items if isinstance(items, Pool) else _from_table(pool, items, columns)
     if more.sampled_from is not None:
         raise PoolError(
             f"the items are a random sample of {more.sampled_from:,} rows, the points of this session are all there "
@@ -101,7 +101,7 @@ def _from_table(pool: Pool, table: Any, columns: Roles) -> Pool:
         pool.source["table"] if pool.source is not None and pool.made_features and not columns.get("features") else None
     )
     try:
-        made: Pool = above("pool_from_table")(table, **{"prediction": None} | roles, like=like)
+        added: Pool = above("pool_from_table")(table, **{"prediction": None} | roles, like=like)
     except PoolError as cause:
         if "is not one of the classes" not in str(cause):
             raise
@@ -109,8 +109,8 @@ def _from_table(pool: Pool, table: Any, columns: Roles) -> Pool:
             f"{cause}; name a further class as one of the classes to be added (--class); nothing was recorded"
         ) from cause
     if isinstance(named, Mapping):
-        made = made.with_models(*(_called(made, column, name) for name, column in named.items()))
-    return made
+        added = added.with_models(*(_called(added, column, name) for name, column in named.items()))
+    return added
 
 
 def _called(pool: Pool, column: str, name: str) -> Any:
@@ -121,25 +121,25 @@ def _called(pool: Pool, column: str, name: str) -> Any:
 def wave_names(state: State, wave: str | None, first: str | None) -> tuple[str, str]:
     """(the name of new items, that of the first points): as given, or dates; PlanError if one cannot be."""
     column = state.pool.slices.get(WAVE)
-    there = [] if column is None else sorted(set(column.tolist()))
-    if there and first is not None:
+    waves = [] if column is None else sorted(set(column.tolist()))
+    if waves and first is not None:
         raise PlanError(
-            f"the first points are in the wave{'s' * (len(there) > 1)} {listing(there)} already; leave first_wave out; "
+            f"the first points are in the wave{'s' * (len(waves) > 1)} {listing(waves)} already; leave first_wave out; "
             "nothing was recorded"
         )
     beginning = first or state.created_at[:10] or "first"
-    taken = there or [beginning]
+    taken = waves or [beginning]
     name = wave if wave is not None else _free_name(datetime.now(UTC).date().isoformat(), taken)
-    for one in (name, beginning):
-        if not isinstance(one, str) or not one.strip() or one != one.strip() or not one.isprintable():
-            raise PlanError(f"wave {one!r} was not understood; give a text such as '2026-11'; nothing was recorded")
-        refuse_unwritable([one], "wave")
+    for text in (name, beginning):
+        if not isinstance(text, str) or not text.strip() or text != text.strip() or not text.isprintable():
+            raise PlanError(f"wave {text!r} was not understood; give a text such as '2026-11'; nothing was recorded")
+        refuse_unwritable([text], "wave")
     if name in taken:
         raise PlanError(f"there is a wave {name!r} already ({listing(taken)}); give another name; nothing was recorded")
     return name, beginning
 
 
-def _free_name(wanted: str, taken: Sequence[str]) -> str:
+def _free_name(base: str, taken: Sequence[str]) -> str:
     """The name, with the first number behind it that makes it new."""
-    names = (wanted if count == 1 else f"{wanted}-{count}" for count in range(1, len(taken) + 2))
+    names = (base if count == 1 else f"{base}-{count}" for count in range(1, len(taken) + 2))
     return next(name for name in names if name not in taken)

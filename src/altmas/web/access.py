@@ -80,9 +80,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def equal(given: str, wanted: str) -> bool:
+def equal(candidate: str, secret: str) -> bool:
     """Whether two secrets are equal, in a time that does not depend on where they differ."""
-    return hmac.compare_digest(given.encode(), wanted.encode())
+    return hmac.compare_digest(candidate.encode(), secret.encode())
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class Access:
         return _owner_of(value, {name: _mark(secret, "person") for name, secret in (self.people or {}).items()})
 
 
-def _owner_of(given: str, secrets: Mapping[str, str]) -> str | None:
-    return next(iter([name for name, secret in secrets.items() if equal(given, secret)]), None)
+def _owner_of(candidate: str, secrets: Mapping[str, str]) -> str | None:
+    return next(iter([name for name, secret in secrets.items() if equal(candidate, secret)]), None)
 
 
 def host_name(host: str) -> str | None:
@@ -227,13 +227,13 @@ class Guard:
     def _admission(self, scope: Scope) -> Response | None:
         """None for whoever may come in; a redirect that moves a secret from the address into a cookie; or a refusal."""
         access = self.access
-        given = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-        wanted = {"token": access.token, "key": access.owner}
-        kept = {name: secret for name, secret in wanted.items() if secret and equal(given.get(name, ""), secret)}
-        if "person" in given and access.person(given["person"]) is not None:
-            kept["person"] = given["person"]
-        if scope["method"] == "GET" and (kept or not scope["path"]):
-            return self._moved(scope, given, kept)
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        required = {"token": access.token, "key": access.owner}
+        proven = {name: secret for name, secret in required.items() if secret and equal(query.get(name, ""), secret)}
+        if "person" in query and access.person(query["person"]) is not None:
+            proven["person"] = query["person"]
+        if scope["method"] == "GET" and (proven or not scope["path"]):
+            return self._moved(scope, query, proven)
         cookies = _cookies(Headers(scope=scope).get("cookie", ""))
         owner = self._has(cookies, "key", access.owner)
         if access.people is not None:
@@ -255,11 +255,11 @@ class Guard:
             return _closed(scope, 401, PERSON_WANTED)
         return None
 
-    def _moved(self, scope: Scope, given: dict[str, str], kept: dict[str, str]) -> Response:
-        rest = urlencode({name: value for name, value in given.items() if name not in SECRETS})
+    def _moved(self, scope: Scope, query: dict[str, str], proven: dict[str, str]) -> Response:
+        rest = urlencode({name: value for name, value in query.items() if name not in SECRETS})
         path = self.access.root + "/" + scope["path"].lstrip("/")  # never //elsewhere
         answer = RedirectResponse(path + (f"?{rest}" if rest else ""), status_code=303)
-        for name, secret in kept.items():
+        for name, secret in proven.items():
             answer.set_cookie(
                 f"{self.access.cookie}-{name}",
                 _mark(secret, name),
@@ -334,25 +334,25 @@ def _closed(scope: Scope, status: int, sentence: str) -> Response:
     return PlainTextResponse(sentence + "\n", status)
 
 
-def allowed_host(given: str) -> tuple[str, str | None]:
+def allowed_host(value: str) -> tuple[str, str | None]:
     """(name, origin) of what --allowed-host takes: a name, or the beginning of an address (https://name:port)."""
-    scheme, mark, rest = given.strip().lower().partition("://")
+    scheme, mark, rest = value.strip().lower().partition("://")
     host = (rest if mark else scheme).rstrip("/")
     name = host_name(host) if scheme in ("http", "https") or not mark else None
     if name is None:
         raise PlanError(
-            f"--allowed-host {given!r} is not a name; expected lab.example, or https://lab.example behind a proxy; "
+            f"--allowed-host {value!r} is not a name; expected lab.example, or https://lab.example behind a proxy; "
             "nothing was started"
         )
     return name, f"{scheme}://{host}" if mark else None
 
 
-def root_path(given: str) -> str:
+def root_path(value: str) -> str:
     """The path in front of all addresses, without a slash at its end; PlanError if it is none."""
-    path = given.strip().rstrip("/")
+    path = value.strip().rstrip("/")
     if path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path) or "/../" in f"{path}/" or "/./" in f"{path}/":
         raise PlanError(
-            f"--root-path {given!r} is not a path; expected /labels or the like, of letters, digits and . _ ~ -; "
+            f"--root-path {value!r} is not a path; expected /labels or the like, of letters, digits and . _ ~ -; "
             "nothing was started"
         )
     return path

@@ -29,8 +29,8 @@ def advice(
     if estimates is None or decision is None:
         return {"state": "waiting", "now": [], "ahead": "The first estimate is being computed."}
     metrics = {metric.name: metric for metric in session.task.metrics}
-    wanted = [goal.metric for goal in goals] or [estimate.metric for estimate in estimates[:SHOWN]]
-    now = [_now(metrics[name], estimates[name], goals) for name in dict.fromkeys(wanted) if name in metrics]
+    names = [goal.metric for goal in goals] or [estimate.metric for estimate in estimates[:SHOWN]]
+    now = [_now(metrics[name], estimates[name], goals) for name in dict.fromkeys(names) if name in metrics]
     if met := _met(goals):
         ahead = f"The goal is reached: {met}. More labels would only make the intervals narrower."
         return {"state": "reached", "now": now, "ahead": ahead}
@@ -41,8 +41,8 @@ def advice(
 def _met(goals: Sequence[Goal]) -> str:
     """Which kind of goal is met altogether, which is enough to stop; empty if none is."""
     for kind, words in (("target", "every target is within its width"), ("threshold", "every threshold is decided")):
-        found = [goal.reached for goal in goals if goal.kind == kind]
-        if found and all(found):
+        reached = [goal.reached for goal in goals if goal.kind == kind]
+        if reached and all(reached):
             return words
     return ""
 
@@ -51,11 +51,11 @@ def _now(metric: Metric, estimate: Estimate, goals: Sequence[Goal]) -> str:
     """What would be said of one metric if nobody labelled any more."""
     if math.isnan(estimate.value):
         return f"{metric.name} is not known ({estimate.note or 'no label tells about it'})."
-    said = f"{metric.name} is {figure(metric, estimate.value)}"
+    sentence = f"{metric.name} is {figure(metric, estimate.value)}"
     if not math.isnan(estimate.low):
-        said += f" ({figure(metric, estimate.low)} to {figure(metric, estimate.high)})"
-    told = [_goal(metric, estimate, goal) for goal in goals if goal.metric == metric.name]
-    return "; ".join([said, *told]) + "."
+        sentence += f" ({figure(metric, estimate.low)} to {figure(metric, estimate.high)})"
+    clauses = [_goal(metric, estimate, goal) for goal in goals if goal.metric == metric.name]
+    return "; ".join([sentence, *clauses]) + "."
 
 
 def _goal(metric: Metric, estimate: Estimate, goal: Goal) -> str:
@@ -101,23 +101,26 @@ def _no_forecast(session: Session) -> str:
 
 
 def charts(
-    path: Mapping[int, Mapping[str, Sequence[float | None]]], forecast: Forecast | None, one: Mapping[str, Any] | None
+    path: Mapping[int, Mapping[str, Sequence[float | None]]],
+    forecast: Forecast | None,
+    estimate: Mapping[str, Any] | None,
 ) -> dict[str, str] | None:
     """Two charts of one estimate: with its interval so far, and its half-width with what is ahead; None before any."""
-    if one is None:
+    if estimate is None:
         return None
-    steps = [(labels, path[labels][one["metric"]]) for labels in sorted(path) if path[labels].get(one["metric"])]
+    metric = estimate["metric"]
+    steps = [(labels, path[labels][metric]) for labels in sorted(path) if path[labels].get(metric)]
     known = [(labels, step) for labels, step in steps if step[0] is not None]
     if not known:
         return None
-    bands = () if forecast is None else forecast.of(one["metric"])
-    width = width_chart("width-chart", one["metric"], _widths(known), bands, one["target"])
-    return {"metric": one["metric"], "path": _path("path-chart", one, known), "width": width}
+    bands = () if forecast is None else forecast.of(metric)
+    width = width_chart("width-chart", metric, _widths(known), bands, estimate["target"])
+    return {"metric": metric, "path": _path("path-chart", estimate, known), "width": width}
 
 
-def _path(name: str, one: Mapping[str, Any], known: Sequence[tuple[int, Sequence[float | None]]]) -> Markup:
+def _path(name: str, estimate: Mapping[str, Any], known: Sequence[tuple[int, Sequence[float | None]]]) -> Markup:
     steps = [svg.Step(labels, value or 0.0, low, high) for labels, (value, low, high) in known]
-    return svg.path(name, one["metric"], steps, across="labels", limit=one["threshold"])
+    return svg.path(name, estimate["metric"], steps, across="labels", limit=estimate["threshold"])
 
 
 def _widths(known: Sequence[tuple[int, Sequence[float | None]]]) -> list[tuple[int, float]]:
@@ -158,9 +161,9 @@ def width_chart(
 
 
 def _dot(at: float, height: float, words: str) -> str:
-    places = {"cx": at, "cy": height}
+    centre = {"cx": at, "cy": height}
     return svg.told(
-        words, svg.element("circle", **places, r=3, class_="plain"), svg.element("circle", **places, r=9, class_="hit")
+        words, svg.element("circle", **centre, r=3, class_="plain"), svg.element("circle", **centre, r=9, class_="hit")
     )
 
 

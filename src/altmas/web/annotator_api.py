@@ -95,8 +95,8 @@ class Desk:
     def question(self) -> str:
         """What is asked of every item: the owner's question, or the first line of the instructions."""
         first = self.texts.instructions.strip().partition("\n")[0].strip()
-        asked = "Which answer is better?" if self.pair is not None else QUESTION
-        return self.texts.question or first or asked
+        default = "Which answer is better?" if self.pair is not None else QUESTION
+        return self.texts.question or first or default
 
     def hand(self, annotator: str, have: Collection[str]) -> dict[str, Any]:
         """The items of this annotator that their page does not `have` yet, and how things stand."""
@@ -233,8 +233,8 @@ class Desk:
         )
         self.supply.told()
         self.goal.told()
-        told = {"seq": event.seq, "saved_at": event.at} | self._handed(annotator, mine, have)
-        return told | {"header": self._header_now_and_then(annotator)}
+        reply = {"seq": event.seq, "saved_at": event.at} | self._handed(annotator, mine, have)
+        return reply | {"header": self._header_now_and_then(annotator)}
 
     def class_name(self, code: int | None) -> Name:
         """The class with that code; UnknownLabel if there is none."""
@@ -297,8 +297,8 @@ class Desk:
         return {"revealed": self._prediction(row)}
 
     def _prediction(self, row: int) -> str:
-        said = self.session.pool.answers_at(row)
-        if len(said) == 1:
-            _, predicted, score = said[0]
+        answers = self.session.pool.answers_at(row)
+        if len(answers) == 1:
+            _, predicted, score = answers[0]
             return str(predicted) if score is None else f"{predicted} ({100 * score:.0f} %)"
-        return ", ".join(f"{predicted} ({name})" for name, predicted, _ in said)
+        return ", ".join(f"{predicted} ({name})" for name, predicted, _ in answers)

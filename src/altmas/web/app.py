@@ -190,24 +190,24 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
         return desk.hand(_speaker(request, asked.annotator).name, asked.have)
 
     @app.post("/api/vote")
-    def vote(request: Request, said: Voted) -> dict[str, Any]:
-        who = _speaker(request, said.annotator)
+    def vote(request: Request, body: Voted) -> dict[str, Any]:
+        who = _speaker(request, body.annotator)
         return desk.vote(
             who.name,
-            said.item,
-            kind=said.kind,
-            label=said.label,
-            reason=said.reason,
-            seconds=said.seconds,
-            revises=said.revises,
-            have=said.have,
+            body.item,
+            kind=body.kind,
+            label=body.label,
+            reason=body.reason,
+            seconds=body.seconds,
+            revises=body.revises,
+            have=body.have,
             authenticated=who.authenticated,
         )
 
     @app.post("/api/undo")
-    def undo(request: Request, said: TakenBack) -> dict[str, Any]:
-        who = _speaker(request, said.annotator)
-        undone = desk.undo(who.name, said.seq, authenticated=who.authenticated)
+    def undo(request: Request, body: TakenBack) -> dict[str, Any]:
+        who = _speaker(request, body.annotator)
+        undone = desk.undo(who.name, body.seq, authenticated=who.authenticated)
         return {"undone": undone, "header": desk.header(who.name)}
 
     @app.get("/api/mine")
@@ -218,15 +218,15 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
         return {"votes": desk.mine(who.name, before, max(1, min(limit, 50)))}
 
     @app.post("/api/note")
-    def note(request: Request, said: Remarked) -> dict[str, Any]:
-        who = _speaker(request, said.annotator)
-        note = desk.note(who.name, said.item, said.text, said.revises, authenticated=who.authenticated)
+    def note(request: Request, body: Remarked) -> dict[str, Any]:
+        who = _speaker(request, body.annotator)
+        note = desk.note(who.name, body.item, body.text, body.revises, authenticated=who.authenticated)
         return {"note": note, "header": desk.header(who.name)}
 
     @app.post("/api/unshown")
-    def unshown(request: Request, said: NotShown) -> dict[str, Any]:
-        who = _speaker(request, said.annotator)
-        desk.not_shown(who.name, said.item, said.why)
+    def unshown(request: Request, body: NotShown) -> dict[str, Any]:
+        who = _speaker(request, body.annotator)
+        desk.not_shown(who.name, body.item, body.why)
         return {"header": desk.header(who.name)}
 
     @app.post("/api/choose")
@@ -242,8 +242,8 @@ def _annotators(app: FastAPI, desk: Desk) -> None:
 
     @app.get("/api/image/{handle}/{number}")
     def image(handle: Handle, number: int, center: Value | None = None, width: Width | None = None) -> Response:
-        given = Window(center, width, 0.0, 0.0) if center is not None and width is not None else None
-        content, kind, window = desk.image(handle, number, given)
+        requested = Window(center, width, 0.0, 0.0) if center is not None and width is not None else None
+        content, kind, window = desk.image(handle, number, requested)
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
         if window is not None:
             headers["x-window"] = ",".join(f"{value:g}" for value in astuple(window))
@@ -269,7 +269,7 @@ def _errors(app: FastAPI) -> None:
     def misread(_: Request, problem: Exception) -> Response:
         assert isinstance(problem, RequestValidationError)
         first = problem.errors()[0]
-        field = ".".join(str(place) for place in first["loc"][1:]) or "body"
+        field = ".".join(str(key) for key in first["loc"][1:]) or "body"
         told_already = first["msg"].endswith("nothing was recorded")
         return JSONResponse(
             {"error": f"{field}: {first['msg']}" + ("" if told_already else "; nothing was recorded")}, 422

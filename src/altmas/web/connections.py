@@ -62,13 +62,13 @@ class LimitedProtocol(H11Protocol):
             self._make_room()
 
     def _make_room(self) -> None:
-        others = [cast(LimitedProtocol, one) for one in self.connections if one is not self]
-        idle = [one for one in others if one.idle]
-        self._drop(min(idle, key=lambda one: one.heard) if idle else self)
+        others = [cast(LimitedProtocol, connection) for connection in self.connections if connection is not self]
+        idle = [connection for connection in others if connection.idle]
+        self._drop(min(idle, key=lambda connection: connection.heard) if idle else self)
 
-    def _drop(self, one: "LimitedProtocol") -> None:
-        self.connections.discard(one)
-        one.transport.abort()
+    def _drop(self, connection: "LimitedProtocol") -> None:
+        self.connections.discard(connection)
+        connection.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         self.heard = self.loop.time()
@@ -133,9 +133,9 @@ class Loop(asyncio.SelectorEventLoop):
         if isinstance(named.get("ssl"), ssl.SSLContext):
             named.setdefault("ssl_handshake_timeout", HANDSHAKE_SECONDS)
         queue = named.pop("backlog", 100)
-        made = await super().create_server(*arguments, **named, backlog=AT_ONCE)
+        server = await super().create_server(*arguments, **named, backlog=AT_ONCE)
         listening.listen(queue)
-        return made
+        return server
 
 
 @contextmanager
@@ -146,8 +146,8 @@ def enough_files() -> Iterator[type[LimitedProtocol]]:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
-    wanted = WANTED_FILES if hard == unlimited else min(WANTED_FILES, hard)
-    raised = soft if soft == unlimited else max(soft, wanted)
+    files = WANTED_FILES if hard == unlimited else min(WANTED_FILES, hard)
+    raised = soft if soft == unlimited else max(soft, files)
     resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
     most = MOST if raised == unlimited else max(8, min(MOST, raised - SPARE))
     try:

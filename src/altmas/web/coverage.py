@@ -31,19 +31,19 @@ def people(standing: Sequence[Event], status: Status) -> list[dict[str, Any]]:
     agreed = _agreement(labels)
     return [
         {
-            "name": one.name,
-            "labels": one.labels,
-            "skips": one.skips,
-            "leased": one.leased,
-            "seconds_per_label": one.seconds_per_label,
-            "too_fast": fast[one.name],
-            "compared": len(agreed[one.name]),
-            "agree": float(np.mean(agreed[one.name])) if agreed[one.name] else math.nan,
-            "last_at": one.last_at,
-            "authenticated": one.authenticated,
-            "claimed": one.claimed,
+            "name": annotator.name,
+            "labels": annotator.labels,
+            "skips": annotator.skips,
+            "leased": annotator.leased,
+            "seconds_per_label": annotator.seconds_per_label,
+            "too_fast": fast[annotator.name],
+            "compared": len(agreed[annotator.name]),
+            "agree": float(np.mean(agreed[annotator.name])) if agreed[annotator.name] else math.nan,
+            "last_at": annotator.last_at,
+            "authenticated": annotator.authenticated,
+            "claimed": annotator.claimed,
         }
-        for one in status.annotators
+        for annotator in status.annotators
     ]
 
 
@@ -52,22 +52,22 @@ def _agreement(labels: Sequence[Event]) -> dict[str, list[bool]]:
     by_point: dict[str | None, list[Event]] = defaultdict(list)
     for event in labels:
         by_point[event.point].append(event)
-    found: dict[str, list[bool]] = defaultdict(list)
+    agreed: dict[str, list[bool]] = defaultdict(list)
     for events in by_point.values():
-        for one, other in combinations(events, 2):
-            for event in (one, other):
-                found[event.annotator or ""].append(one.label == other.label)
-    return found
+        for first, second in combinations(events, 2):
+            for event in (first, second):
+                agreed[event.annotator or ""].append(first.label == second.label)
+    return agreed
 
 
 def coverage(session: Session) -> dict[str, Any]:
     """Labels of each class and of each value of a slice, beside the points that there are."""
     pool, history = session.pool, session.history
-    told = np.bincount(history.codes, minlength=len(pool.classes))
+    labels = np.bincount(history.codes, minlength=len(pool.classes))
     predicted = np.bincount(pool.anchor, minlength=len(pool.classes))
     classes = [
         {"name": str(name), "labels": int(labels), "predicted": int(points)}
-        for name, labels, points in zip(pool.classes, told, predicted, strict=True)
+        for name, labels, points in zip(pool.classes, labels, predicted, strict=True)
     ]
     return {
         "classes": classes,
@@ -76,9 +76,9 @@ def coverage(session: Session) -> dict[str, Any]:
 
 
 def _slice(name: str, column: Any, labelled: Any) -> dict[str, Any]:
-    values, places = np.unique(np.asarray(column), return_inverse=True)
-    points = np.bincount(places, minlength=len(values))
-    labels = np.bincount(places[labelled], minlength=len(values))
+    values, codes = np.unique(np.asarray(column), return_inverse=True)
+    points = np.bincount(codes, minlength=len(values))
+    labels = np.bincount(codes[labelled], minlength=len(values))
     order = np.argsort(labels, kind="stable")[:SLICE_VALUES]
     rows = [{"value": str(values[at]), "labels": int(labels[at]), "points": int(points[at])} for at in order.tolist()]
     return {"name": name, "values": rows, "more": max(0, len(values) - SLICE_VALUES)}

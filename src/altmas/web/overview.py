@@ -134,9 +134,11 @@ def overview(desk: Desk, watch: Watch, metric: str | None = None) -> dict[str, A
     status = session.status()
     agreement = session.agreement()
     estimates = [] if watch.latest is None else watch.latest.to_dict()["estimates"]
-    for one in estimates:
-        one["target"], one["threshold"] = plan.targets.get(one["metric"]), plan.thresholds.get(one["metric"])
-    chosen = next((one for one in estimates if one["metric"] == metric), estimates[0] if estimates else None)
+    for estimate in estimates:
+        name = estimate["metric"]
+        estimate["target"], estimate["threshold"] = plan.targets.get(name), plan.thresholds.get(name)
+    by_name = {estimate["metric"]: estimate for estimate in estimates}
+    chosen = by_name.get(metric, estimates[0] if estimates else None)
     return {
         "title": desk.texts.title,
         "status": status.to_dict(),
@@ -164,18 +166,18 @@ def overview(desk: Desk, watch: Watch, metric: str | None = None) -> dict[str, A
 def to_settle(desk: Desk) -> list[dict[str, Any]]:
     """Items whose annotators differ, then those on which they were unsure, with who said what."""
     session = desk.session
-    rows = [("differ", one) for one in session.disagreements()] + [("unsure", one) for one in session.unsure()]
+    rows = [("differ", point) for point in session.disagreements()] + [("unsure", point) for point in session.unsure()]
     notes = _notes_by_point(session)
     return [
         {
             "why": why,
-            "id": str(one.id),
-            "handle": desk.handles.of(one.index),
-            "parts": parts_of(session.pool, one.index),
-            "votes": [{"annotator": name, "said": str(said)} for name, said in one.votes.items()],
-            "notes": notes.get(str(one.id), []),
+            "id": str(point.id),
+            "handle": desk.handles.of(point.index),
+            "parts": parts_of(session.pool, point.index),
+            "votes": [{"annotator": name, "said": str(label)} for name, label in point.votes.items()],
+            "notes": notes.get(str(point.id), []),
         }
-        for why, one in rows
+        for why, point in rows
     ]
 
 
@@ -194,12 +196,12 @@ def notes_told(session: Session) -> list[dict[str, Any]]:
 
 
 def _notes_by_point(session: Session) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_point: dict[str, list[dict[str, Any]]] = {}
     for note in session.notes():
         if note.id is not None:
-            found.setdefault(str(note.id), []).append({"annotator": note.annotator or "", "text": note.text})
-    return found
+            by_point.setdefault(str(note.id), []).append({"annotator": note.annotator or "", "text": note.text})
+    return by_point
 
 
 def _points(estimates: list[dict[str, Any]]) -> dict[str, Any]:
-    return {one["metric"]: [one["value"], one["low"], one["high"]] for one in estimates}
+    return {estimate["metric"]: [estimate["value"], estimate["low"], estimate["high"]] for estimate in estimates}

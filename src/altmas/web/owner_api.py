@@ -81,8 +81,8 @@ def _ruling(app: FastAPI, desk: Desk) -> None:
         return {"left": len(to_settle(desk))}
 
     @app.post("/api/owner/unrule")
-    def owner_unrule(said: RulingTakenBack) -> dict[str, Any]:
-        undone = desk.session.undo(OWNER, seq=said.seq)
+    def owner_unrule(body: RulingTakenBack) -> dict[str, Any]:
+        undone = desk.session.undo(OWNER, seq=body.seq)
         desk.session.release(OWNER)  # whoever takes a vote back holds the item; the owner does not label
         return {"undone": None if undone is None else str(undone.id)}
 

@@ -38,9 +38,9 @@ def check_secret(secret: str, what: str) -> str:
     return secret
 
 
-def label_name(given: str) -> str:
+def label_name(raw: str) -> str:
     """The name under which somebody labels on the page; PlanError if it is empty, not plain or the owner's."""
-    name = annotator_name(given)
+    name = annotator_name(raw)
     if name is None:
         raise PlanError("a name needs at least one visible character; nothing was recorded")
     if not name.isprintable():
@@ -50,11 +50,11 @@ def label_name(given: str) -> str:
     return name
 
 
-def people_of(given: str | os.PathLike[str] | Mapping[str, str]) -> dict[str, str]:
+def people_of(source: str | os.PathLike[str] | Mapping[str, str]) -> dict[str, str]:
     """{name: secret} of a file or a mapping; a secret that a file leaves out is the one in FILE.links, or a new one."""
-    if isinstance(given, Mapping):
-        return _checked([(f"people[{name!r}]", str(name), str(secret)) for name, secret in given.items()])
-    path = Path(given)
+    if isinstance(source, Mapping):
+        return _checked([(f"people[{name!r}]", str(name), str(secret)) for name, secret in source.items()])
+    path = Path(source)
     rows = list(_rows(path))
     if any(secret for _, _, secret in rows) and _others_can_read(path):
         print(f"warning: {path} holds secrets and others can read it (chmod 600 {path})", flush=True)
@@ -120,9 +120,9 @@ def _checked(rows: list[tuple[str, str, str]]) -> dict[str, str]:
     """{name: secret}; PlanError if a name or a secret is no good or occurs twice."""
     people: dict[str, str] = {}
     seen: dict[str, str] = {}
-    for where, given, secret in rows:
+    for where, raw, secret in rows:
         try:
-            name = label_name(given)
+            name = label_name(raw)
         except PlanError as problem:
             raise PlanError(f"{where}: {problem}") from None
         check_secret(secret, f"{where}: the secret of {name!r}")

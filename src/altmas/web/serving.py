@@ -106,7 +106,7 @@ def serve(
     question       what is asked of every item; by default the first line of the instructions
     reveal         whether annotators may look at predictions, which is written down
     keys           {class: key};  pair  {class: field} of two answers to show side by side, in an order that is shuffled
-                   and recorded; seen from the names where fields are called like classes (answer_a, answer_b: a, b)
+                   and recorded; by default the fields that are named like two classes (answer_a, answer_b: a, b)
     groups         {group: [class, ...]} in which many classes are listed; by default those that begin alike
     lease          seconds for which an item stays with the annotator who was shown it
 

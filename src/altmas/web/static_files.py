@@ -27,7 +27,7 @@ def slim_style(text: str) -> str:
     """A stylesheet without comments and blanks that mean nothing; one in front of a colon may mean something."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"\s+", " ", text)
-    text = re.sub(r" ?([{}]) ?|([;:,]) ", lambda found: found[1] or found[2], text)
+    text = re.sub(r" ?([{}]) ?|([;:,]) ", lambda match: match[1] or match[2], text)
     return text.replace(";}", "}").replace("}", "}\n").strip() + "\n"
 
 

@@ -6,6 +6,8 @@ the one from labels told before it began, so every bet is made before the draw.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
+from operator import or_
 
 import numpy as np
 
@@ -136,13 +138,19 @@ def _points(metric: Metric, pool: Pool) -> Array:
 def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> dict[int, SequenceOfDraws]:
     """The sequences that are about all these points, by number: others tell nothing of some of them.
 
-    Without any the labels are known and nothing else: one sequence without a draw.
+    Draws after one that has no answer do not count: whoever leaves the points open on which a player would lose would
+    let that player win. Without any sequence the labels are known and nothing else: one sequence without a draw.
     """
     kept = {
         number: one for number, one in enumerate(sequences) if one.within is None or not (members & ~one.within).any()
     }
     if kept:
-        return kept
+        cut = list(accumulate((one.cut for one in kept.values()), or_, initial=False))
+        nothing = np.zeros(0, np.int64)
+        return {
+            number: replace(one, rows=nothing) if before else one
+            for (number, one), before in zip(kept.items(), cut[:-1], strict=True)
+        }
     free = history.known < 0
     free[list(history.skipped)] = False
     return {len(sequences): SequenceOfDraws(free, np.ones(history.n_points), None, np.zeros(0, np.int64))}

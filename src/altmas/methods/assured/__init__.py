@@ -130,7 +130,7 @@ class Assured(Method):
                 continue
             if len(before):
                 belief = self._fit(task, history, before, exposure)
-            found.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used, stage.within))
+            found.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used, stage.within, stage.cut))
             exposure = exposure + stage.exposure
         return found
 

@@ -9,7 +9,14 @@ import altmas
 from altmas.claims import Claim, judge
 from altmas.errors import PlanError
 from altmas.guarantee import Stage, decide, interval
-from altmas.guaranteed import _ratio_of, _tables, guaranteed_decision, offers_guarantee, with_guarantee
+from altmas.guaranteed import (
+    _ratio_of,
+    _tables,
+    games_of,
+    guaranteed_decision,
+    offers_guarantee,
+    with_guarantee,
+)
 from altmas.history import History
 from altmas.methods import Task, Tradition, method_named
 from altmas.methods.assured import Assured
@@ -57,6 +64,27 @@ def test_points_that_wait_take_no_proof_away(method):
     session.ask(30)
     after = judge(session, Claim.parse("accuracy >= 0.5"))
     assert before.proven and after.proven and before.answer == after.answer == "shown"
+
+
+def test_draws_after_a_point_that_nobody_answers_prove_nothing():
+    """Somebody answers where the model is right and leaves the rest open: each stage ends before its first error."""
+    pool, truth = world(n=1200, accuracy=0.9)
+    session = altmas.Session.create(None, pool, seed=1)
+    left: list[altmas.Query] = []
+    while len(session.history.labels) < 200:
+        for query in session.ask(20 + len(left)):
+            if truth[query.index] == pool.predictions[query.index]:
+                session.tell(query.id, int(truth[query.index]))
+            elif query not in left:
+                left.append(query)
+    metric = session.task.metrics[0]
+    sequences = session.method.sequences(session.task, session.history)
+    (game,) = games_of(session.method, session.task, session.history, [metric])
+    assert sum(len(one.rows) > 0 for one in sequences) > 1 and sequences[0].cut
+    assert [len(stage.drawn) for stage in game.stages] == [len(sequences[0].rows)] + [0] * (len(sequences) - 1)
+    session.tell({query.id: int(truth[query.index]) for query in left})
+    (game,) = games_of(session.method, session.task, session.history, [metric])
+    assert all(len(stage.drawn) > len(one.rows) for stage, one in zip(game.stages, sequences, strict=True))
 
 
 def test_guaranteed_intervals_hold_the_value_and_are_wider_than_those_for_one_look():

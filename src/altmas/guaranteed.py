@@ -6,6 +6,8 @@ the one from labels told before it began, so every bet is made before the draw.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
+from operator import or_
 
 import numpy as np
 
@@ -136,7 +138,8 @@ def _points(metric: Metric, pool: Pool) -> Array:
 def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> dict[int, SequenceOfDraws]:
     """The sequences that are about all these points, by number: others tell nothing of some of them.
 
-    Without any the labels are known and nothing else: one sequence without a draw.
+    Draws after one that has no answer do not count: whoever leaves the points open on which a player would lose would
+    let that player win. Without any sequence the labels are known and nothing else: one sequence without a draw.
     """
     relevant = {
         number: sequence
@@ -144,7 +147,12 @@ def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -
         if sequence.within is None or not (members & ~sequence.within).any()
     }
     if relevant:
-        return relevant
+        ended = list(accumulate((sequence.cut for sequence in relevant.values()), or_, initial=False))
+        nothing = np.zeros(0, np.int64)
+        return {
+            number: replace(sequence, rows=nothing) if before else sequence
+            for (number, sequence), before in zip(relevant.items(), ended[:-1], strict=True)
+        }
     free = history.known < 0
     free[list(history.skipped)] = False
     return {len(sequences): SequenceOfDraws(free, np.ones(history.n_points), None, np.zeros(0, np.int64))}

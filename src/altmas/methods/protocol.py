@@ -85,6 +85,7 @@ class SequenceOfDraws:
     belief  what was believed of them then, from labels told before; None before any label
     rows    drawn points in order, all labelled or skipped
     within  (N,) points that it is about, those that were there when it began; None for all
+    cut     whether it ends before a drawn point that has no answer
     """
 
     open: Array
@@ -92,6 +93,7 @@ class SequenceOfDraws:
     belief: Belief | None
     rows: Array
     within: Array | None = None
+    cut: bool = False
 
 
 @runtime_checkable

@@ -130,7 +130,8 @@ class Assured(Method):
                 continue
             if len(before):
                 belief = self._fit(task, history, before, exposure)
-            sequences.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used, stage.within))
+            drawn = SequenceOfDraws(stage.population, stage.sizes, belief, stage.used, stage.within, stage.cut)
+            sequences.append(drawn)
             exposure = exposure + stage.exposure
         return sequences
 

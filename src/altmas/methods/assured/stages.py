@@ -43,6 +43,7 @@ class Stage:
     exposure    (N,) u_i tau, 0 outside the population
     gain        how many random labels one of its labels was expected to be worth when it began
     threshold   tau; 0 before anything was answered
+    cut         whether a point that was asked for and has no answer ended it
     """
 
     within: Mask
@@ -55,6 +56,7 @@ class Stage:
     gain: float = 1.0
     threshold: float = 0.0
     from_first_edition: bool = False
+    cut: bool = False
 
     @cached_property
     def chances(self) -> Array:
@@ -196,6 +198,7 @@ def _replayed(history: History, start: int, end: int) -> Stage:
         np.where(population, sizes * threshold, 0.0),
         float(first.record["gain"][0]),
         threshold,
+        cut=bool((beyond & (times <= reached)).any()),
     )
 
 

@@ -6,11 +6,12 @@ Importing altmas does not import JAX (half a second and more); whoever needs it 
 import hashlib
 import os
 import platform
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -111,11 +112,17 @@ _entering, _inside, _limit = Lock(), 0, ExitStack()
 
 def _limited() -> ExitStack:
     """The limit, set; closing it lifts it."""
-    from threadpoolctl import threadpool_limits
-
     limit = ExitStack()
-    limit.enter_context(threadpool_limits(limits=1, user_api="blas"))
+    limit.enter_context(_libraries(len(sys.modules)).limit(limits=1, user_api="blas"))
     return limit
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> Any:
+    """The libraries that have threads; looked for again when modules were imported, which may bring further ones."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @cache

@@ -32,7 +32,7 @@ from altmas.methods.assured.notes import insufficient, skip_note, undefined, unr
 from altmas.methods.assured.ordered import value_spread, values_in
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.stages import Stage, begin, domain_of_last, points_of_last, stages_of
+from altmas.methods.assured.stages import Stage, begin, domain_of_last, last_stage, points_of_last, stages_of
 from altmas.methods.assured.views import describe
 from altmas.methods.assured.weighing import by_unit, importance_for
 from altmas.methods.gaps import gap_of
@@ -84,13 +84,14 @@ class Assured(Method):
 
     @products_on_one_thread()  # sums in another order would end in other bits
     def propose(self, task: Task, history: History, n: int) -> Batch:
-        stages, labels = stages_of(history), len(history.labels)
+        labels = len(history.labels)
         record: dict[str, Array] = {}
         domain, left = _newest_first(task, history)
         if self._stage_is_over(history, domain, ranking=len(task.rank) > 1):
+            stages = stages_of(history)
             stage, record = begin(*self._sizes(task, history, stages, domain), history, task.seed, domain)
         else:
-            stage = stages[-1]
+            stage = last_stage(history)
         rows = stage.next_points(history.open, min(n, left))
         return Batch(rows, stage.draw_chances(rows), record, labels_before=labels)
 

@@ -5,14 +5,15 @@ They are fitted on all points, or on a sample of a large pool; then other points
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.space import Floats, Neighbourhood, Smoothed, random_features
+from altmas.methods.assured.space import Floats, Neighbourhood, Scratch, Smoothed, random_features
 from altmas.types import Array
 
 if TYPE_CHECKING:
@@ -88,9 +89,10 @@ def kernel_imitation(fitted: Fitted) -> Imitation:
     """Kernel ridge regression of the model's answers, turned into probabilities."""
     says = np.eye(fitted.n_classes, dtype=np.float32)[fitted.says]
     n, width = len(says), RECIPE.imitation_width * fitted.gamma
+    scratch, scratch_elsewhere = Scratch(), Scratch()
 
     def inputs(count: int, share: float) -> Smoothed:
-        plain = random_features(fitted.space, count, width, seed=0)
+        plain = random_features(fitted.space, count, width, seed=0, scratch=scratch)
         return Smoothed(plain) if share == 0 else fitted.near.smoothed(plain, share)
 
     few, many = (_even(min(MOST_FEATURES, (work / n) ** 0.5, n / 2)) for work in (TRIAL_WORK, WORK))
@@ -99,10 +101,11 @@ def kernel_imitation(fitted: Fitted) -> Imitation:
     smoothed = inputs(many, share)
     values, slopes = ridge_fit(smoothed.inputs, says, trials[share][0])
     sharpness = best_sharpness(values, fitted.says)
+    carry = replace(smoothed, inputs=smoothed.inputs[:0].copy())  # those of the fitted points are not kept
 
     def elsewhere(points: Elsewhere) -> Array:
-        plain = random_features(points.space, many, width, seed=0)
-        predicted = smoothed.predicted(points.links, plain, slopes[:-1])
+        plain = random_features(points.space, many, width, seed=0, scratch=scratch_elsewhere)
+        predicted = carry.predicted(points.links, plain, slopes[:-1])
         return softmax(np.float32(sharpness) * (predicted + slopes[-1]))
 
     return Imitation(softmax(sharpness * values), elsewhere)
@@ -147,10 +150,10 @@ def best_ridge(inputs: Floats, targets: Array) -> tuple[float, float]:
     shrinks = {ridge: 1 / (np.maximum(lengths, 0.0) + ridge) for ridge in RIDGES}
     turn, products = axes.astype(inputs.dtype), axes.T @ products
     slopes = {ridge: (shrink[:, None] * products).astype(inputs.dtype) for ridge, shrink in shrinks.items()}
-    errors = dict.fromkeys(RIDGES, 0.0)
+    errors, scratch = dict.fromkeys(RIDGES, 0.0), Scratch()
     for rows, part in _parts(inputs):
-        turned = part @ turn
-        squares = turned**2
+        turned = np.matmul(part, turn, out=scratch("turned", *part.shape, dtype=inputs.dtype))
+        squares = np.square(turned, out=scratch("squares", *part.shape, dtype=inputs.dtype))
         for ridge, shrink in shrinks.items():
             leverage = np.minimum(squares @ shrink.astype(inputs.dtype), 1 - 1e-6)
             residuals = (turned @ slopes[ridge] - targets[rows]) / (1 - leverage)[:, None]
@@ -163,19 +166,22 @@ def _sums(inputs: Floats, targets: Array) -> tuple[Array, Array]:
     """(x'x, x't) with a constant, in float64: features of few columns are nearly dependent."""
     width = inputs.shape[1] + 1
     gram, products = np.zeros((width, width)), np.zeros((width, targets.shape[1]))
-    for rows, part in _parts(inputs):
-        exact = np.asarray(part, np.float64)
-        gram += exact.T @ exact
+    part_gram = np.empty_like(gram)
+    for rows, exact in _parts(inputs, np.float64):
+        gram += np.matmul(exact.T, exact, out=part_gram)
         products += exact.T @ targets[rows]
     return gram, products
 
 
-def _parts(inputs: Floats) -> Iterator[tuple[slice, Floats]]:
-    """Rows and their inputs with a constant, a few thousand at a time."""
+def _parts(inputs: Floats, dtype: DTypeLike = None) -> Iterator[tuple[slice, Array]]:
+    """Rows and their inputs with a constant, a few thousand at a time, each in the place of the one before."""
+    scratch = Scratch()
     for start in range(0, len(inputs), 4_096):
         rows = slice(start, start + 4_096)
         part = inputs[rows]
-        yield rows, np.hstack([part, np.ones((len(part), 1), inputs.dtype)])
+        both = scratch("part", len(part), inputs.shape[1] + 1, dtype=dtype or inputs.dtype)
+        both[:, :-1], both[:, -1] = part, 1
+        yield rows, both
 
 
 def best_sharpness(values: Array, predictions: Array) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from altmas.methods.assured.recipe import RECIPE
 from altmas.types import Array
@@ -34,6 +34,20 @@ BLOCK = 64
 """Columns that are carried along the graph together."""
 LEFT_OUT = 0.03
 """The smoothing ends as soon as no more than this share of what it changes can be left."""
+
+
+class Scratch:
+    """Memory that is used again for each part of a pool: to clear new pages takes longer than the sums made there."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Array] = {}
+
+    def __call__(self, name: str, *shape: int, dtype: DTypeLike = np.float32) -> Array:
+        """An array with anything in it; the next one of the same name takes its place."""
+        size = math.prod(shape)
+        if name not in self._kept or len(self._kept[name]) < size:
+            self._kept[name] = np.empty(size, dtype)
+        return self._kept[name][:size].reshape(shape)
 
 
 # ---------------------------------------------------------------- coordinates
@@ -56,9 +70,11 @@ class Coordinates:
         return cls(mean, np.linalg.eigh(covariance)[1][:, ::-1][:, : RECIPE.components])
 
     def __call__(self, features: Array) -> Floats:
-        space = np.empty((len(features), self.turn.shape[1]), np.float32)
+        space, scratch = np.empty((len(features), self.turn.shape[1]), np.float32), Scratch()
         for part in _chunks(features):
-            space[part] = (np.asarray(features[part], np.float64) - self.mean) @ self.turn
+            rows = features[part]
+            centred = np.subtract(rows, self.mean, out=scratch("centred", *rows.shape, dtype=np.float64))
+            space[part] = centred @ self.turn
         return space
 
 
@@ -92,11 +108,13 @@ def median_distance(space: Array) -> float:
     return float(np.median(squared[squared > 0])) if (squared > 0).any() else 1.0
 
 
-def random_features(space: Floats, count: int, gamma: float, seed: int) -> Floats:
+def random_features(space: Floats, count: int, gamma: float, seed: int, scratch: Scratch | None = None) -> Floats:
     """(N, count) with inner products near exp(-gamma |x - x'|^2) (Rahimi and Recht)."""
+    scratch = scratch or Scratch()
     frequencies = np.random.default_rng(seed).standard_normal((space.shape[1], count // 2)) * np.sqrt(2 * gamma)
-    phase = space @ frequencies.astype(np.float32)
-    features = np.empty((len(space), 2 * (count // 2)), np.float32)
+    phase = scratch("phase", len(space), count // 2)
+    np.matmul(space, frequencies.astype(np.float32), out=phase)
+    features = scratch("random features", len(space), 2 * (count // 2))
     np.cos(phase, out=features[:, : count // 2])
     np.sin(phase, out=features[:, count // 2 :])
     features *= np.float32(np.sqrt(2 / count))
@@ -222,11 +240,12 @@ def nearest(points: Floats, anchors: Floats, count: int, same: bool = False) -> 
 
     same  points are the anchors, and none is its own neighbour
     """
-    neighbours = np.empty((len(points), count), np.int64)
-    lengths = (anchors**2).sum(1)
+    neighbours, scratch = np.empty((len(points), count), np.int64), Scratch()
+    lengths, opposite = (anchors**2).sum(1), -2 * anchors.T
     for start in range(0, len(points) if count else 0, ROWS):
         rows = points[start : start + ROWS]
-        distance = rows @ (-2 * anchors.T)  # but for a term that is the same for all anchors
+        distance = scratch("distance", len(rows), len(anchors))
+        np.matmul(rows, opposite, out=distance)  # but for a term that is the same for all anchors
         distance += lengths
         if same:
             distance[np.arange(len(rows)), start + np.arange(len(rows))] = np.inf
@@ -247,7 +266,7 @@ def smallest(values: Floats, count: int) -> NDArray[np.int64]:
     blocks = m // width
     least = values[:, : blocks * width].reshape(n, width, blocks).min(1)
     limit = np.partition(least, count - 1, axis=1)[:, count - 1]
-    rows, columns = np.nonzero(values <= limit[:, None])
+    rows, columns = np.divmod(np.flatnonzero(values <= limit[:, None]), m)
     starts = np.searchsorted(rows, np.arange(n + 1))
     position = np.arange(len(rows)) - starts[rows]
     few = np.full((n, int(np.diff(starts).max())), np.inf, values.dtype)
@@ -258,9 +277,10 @@ def smallest(values: Floats, count: int) -> NDArray[np.int64]:
 
 def squared_distances(points: Floats, anchors: Floats, neighbours: NDArray[np.int64]) -> Floats:
     """(n, count) squared distances of points to the anchors that are their neighbours."""
-    squared = np.empty(neighbours.shape, np.float32)
+    squared, apart = np.empty(neighbours.shape, np.float32), np.empty(points.shape, np.float32)
     for column in range(neighbours.shape[1]):
-        apart = points - anchors[neighbours[:, column]]
+        np.take(anchors, neighbours[:, column], axis=0, out=apart, mode="clip")  # no copy as with mode="raise"
+        np.subtract(points, apart, out=apart)
         np.einsum("nd,nd->n", apart, apart, out=squared[:, column])
     return squared
 

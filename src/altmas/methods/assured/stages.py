@@ -113,7 +113,7 @@ def begin(
 def _within(record: Mapping[str, Array], history: History, points: int) -> Mask:
     """(N,) what a stage is about that began when there were so many points."""
     rows = history.domains[int(record["domain"][0])] if "domain" in record else slice(0, points)
-    return _mask(history.n_points, np.arange(rows.start, min(rows.stop, points)))
+    return _mask(history.n_points, slice(rows.start, min(rows.stop, points)))
 
 
 def domain_of_last(history: History) -> int | None:
@@ -154,6 +154,11 @@ def stages_of(history: History) -> list[Stage]:
     if any("scale" in batch.record for batch in before):
         stages.insert(0, _first_edition(history, before))
     return stages
+
+
+def last_stage(history: History) -> Stage:
+    """The stage that the last batch belongs to, of a log with a stage; the others need not be replayed for it."""
+    return _replayed(history, _starts(history)[-1], len(history.batches))
 
 
 def _starts(history: History) -> list[int]:
@@ -207,7 +212,7 @@ def _free(batch: Batch, n_points: int) -> Mask:
     return np.unpackbits(batch.record["population"], count=n_points).astype(np.bool_)
 
 
-def _mask(n_points: int, rows: Array) -> Mask:
+def _mask(n_points: int, rows: Array | slice) -> Mask:
     mask = np.zeros(n_points, np.bool_)
     mask[rows] = True
     return mask
@@ -222,7 +227,7 @@ def _first_edition(history: History, batches: tuple[Batch, ...]) -> Stage:
         whole += 1
     drawn = np.concatenate([np.zeros(0, np.int64), *(batch.indices for batch in batches[:whole])])
     points = history.points_at(len(batches) - 1)
-    within = _mask(history.n_points, np.arange(points))
+    within = _mask(history.n_points, slice(0, points))
     earlier = _mask(history.n_points, history.volunteered) & within
     population, exposure = within & ~earlier, np.zeros(history.n_points)
     exposure[:points] = np.where(population[:points], first_edition_exposure(batches[:whole], points), 0.0)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import altmas
 from altmas.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured
@@ -140,6 +141,31 @@ def test_rounding_is_no_disagreement(drawn):
         )
         assert found.random_share_error == pytest.approx(0, abs=1e-12) and found.difference == pytest.approx(1)
         assert not any("sampling weights alone" in one for one in found.warnings)
+
+
+def test_without_an_error_among_the_labels_small_differences_are_no_disagreement():
+    """The plainer answer is exactly 1 with an error of 0, and the belief's differs in the third digit."""
+    pool, _ = world(n=200)
+    agree = np.linspace(0.9, 0.99, 200)
+    found = diagnose(difference(pool, pool.predictions, np.arange(50), np.full(200, 0.25), agree))
+    assert found.random_share_error == pytest.approx(0, abs=1e-12) and 0.001 < abs(found.difference - 1) < 3 / 50
+    assert not any("sampling weights alone" in one for one in found.warnings)
+
+
+def test_labels_beyond_an_item_without_an_answer_are_pointed_out():
+    pool, truth = world(n=300)
+    session = altmas.Session.create(None, pool, seed=2)
+    asked = session.ask(30)
+    for query in asked[:12] + asked[13:]:
+        session.tell(query.id, int(truth[query.index]))
+
+    def words() -> list[str]:
+        return [one for one in session.estimate().info["diagnostics"]["warnings"] if "have no answer" in one]
+
+    assert "17 of 29 drawn labels" in words()[0]
+    session.tell(asked[12].id, int(truth[asked[12].index]))
+    session.ask(20)  # what merely waits is nothing to worry about
+    assert words() == []
 
 
 def test_answers_further_apart_than_chance_explains_are_pointed_out():

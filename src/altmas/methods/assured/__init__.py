@@ -110,7 +110,7 @@ class Assured(Method):
         answers = {linear.metric.name: self._answer(task, linear, factor) for linear in linearised}
         answers |= {metric.name: self._gap(task, history, metric, among) for metric in task.metrics if metric.contrasts}
         whole = among(None)
-        info = {"belief": whole.belief.shares, "diagnostics": diagnose(whole).to_dict()}
+        info = {"belief": whole.belief.shares, "diagnostics": diagnose(whole, _unused(samples, history)).to_dict()}
         return Estimates(tuple(answers[metric.name] for metric in task.metrics), self.name, info)
 
     def inclusion(self, pool: Pool, history: History) -> Array:
@@ -390,6 +390,14 @@ def _right(estimator: Difference) -> tuple[float, float]:
     right = min(max(total / points, 0.0), 1.0)
     worth = right * (1 - right) / variance if variance > 0 else math.inf
     return right, float(np.clip(worth, estimator.drawn / 4, RECIPE.largest_gain * estimator.drawn))
+
+
+def _unused(samples: list[StageSample], history: History) -> int:
+    """How many labels of drawn points are in no sample, because they lie beyond a point that has no answer."""
+    if not any(sample.stage.cut for sample in samples):
+        return 0
+    drawn = set(history.drawn.tolist()) & history.labels.keys()
+    return len(drawn.difference(*(sample.rows.tolist() for sample in samples)))
 
 
 def _training_weights(exposure: Array) -> Array:

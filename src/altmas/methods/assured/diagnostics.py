@@ -57,8 +57,8 @@ class Diagnostics:
         return asdict(self)
 
 
-def diagnose(estimator: Difference) -> Diagnostics:
-    """The diagnostics of an estimator of the whole pool."""
+def diagnose(estimator: Difference, unused: int = 0) -> Diagnostics:
+    """The diagnostics of an estimator of the whole pool; unused  drawn labels that are in no sample."""
     rows = np.concatenate([part.rows for part in estimator.parts])
     right = (estimator.known[rows] == estimator.predictions[rows]).astype(np.float64)
     agree = np.concatenate([part.belief.of_class(estimator.predictions)[part.rows] for part in estimator.parts])
@@ -75,7 +75,7 @@ def diagnose(estimator: Difference) -> Diagnostics:
         "difference": float(np.trace(estimator.table) / max((estimator.inside * estimator.weight).sum(), 1e-300)),
         "skipped_share": _skipped_share(estimator),
     }
-    return Diagnostics(**figures, warnings=tuple(_warnings(figures, len(rows))))
+    return Diagnostics(**figures, warnings=tuple(_warnings(figures, len(rows), unused)))
 
 
 def _skipped_share(estimator: Difference) -> float:
@@ -110,7 +110,7 @@ def _z(right: Array, agree: Array) -> float:
     return float((right - agree).sum()) / spread if spread > 0 else math.nan
 
 
-def _warnings(figures: dict[str, Any], labels: int) -> list[str]:
+def _warnings(figures: dict[str, Any], labels: int, unused: int) -> list[str]:
     words = []
     if abs(figures["calibration_z"]) > ALARM:
         direction = "fewer" if figures["calibration_z"] < 0 else "more"
@@ -119,7 +119,8 @@ def _warnings(figures: dict[str, Any], labels: int) -> list[str]:
             f"({abs(figures['calibration_z']):.1f} standard deviations): intervals are wider for it, not wrong."
         )
     gap = abs(figures["random_share"] - figures["difference"])
-    if gap > ALARM * max(figures["random_share_error"], 1e-12):
+    one_label = 1 / max(figures["effective_sample"], 1.0)  # without an error the standard error is 0: the rule of three
+    if gap > ALARM * max(figures["random_share_error"], one_label):
         words.append(
             f"Accuracy by sampling weights alone is {figures['random_share']:.3f}, with the belief "
             f"{figures['difference']:.3f}: further apart than chance explains. Trust neither before more labels are in."
@@ -128,5 +129,11 @@ def _warnings(figures: dict[str, Any], labels: int) -> list[str]:
         words.append(
             f"A few labels carry most of the weight ({labels} labels weigh like {figures['effective_sample']:.0f} "
             "equal ones): figures may still move by more than the interval says."
+        )
+    if unused:
+        words.append(
+            f"{unused} of {labels + unused} drawn labels speak for no item but their own, because items that were "
+            "asked for before them have no answer. Answer or close those: if the items that people leave open differ "
+            "from the others, the figures are off by more than the interval says."
         )
     return words

@@ -127,6 +127,16 @@ def two_models(n: int = 6_000) -> Made:
     return Pool(x.astype(np.float32), {"v1": first, "v2": second}, classes=[0, 1], slices=slices), truth
 
 
+def small_slices(n: int = 1_000) -> Made:
+    """Two small slices, one of them much worse than the rest: a few of the labels fall into either."""
+    rng = np.random.default_rng(14)
+    part, order = np.full(n, "rest", dtype=object), rng.permutation(n)
+    part[order[:40]], part[order[40:100]] = "worse", "alike"
+    predicted = rng.integers(0, 2, n)
+    wrong = rng.random(n) < np.where(part == "worse", 0.5, 0.05)
+    return Pool(None, predicted, classes=[0, 1], slices={"part": part}), np.where(wrong, 1 - predicted, predicted)
+
+
 def wide(n: int = 60_000) -> Made:
     """A large pool whose features tell a little about errors."""
     rng = np.random.default_rng(13)

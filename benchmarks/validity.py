@@ -1,9 +1,9 @@
 """Does the interval hold where it hurts? `python -m benchmarks.validity`.
 
 Pools made to break intervals, told as people tell: in lockstep, with items that wait, out of order, with errors that
-somebody volunteers, with points that nobody can label, with labels that are corrected later. Every run is a line under
-benchmarks/results/runs, so that an interrupted benchmark goes on where it stopped. The runs themselves are not
-committed, but benchmarks/results/validity.csv can be added to: as long as the method is of the edition that made a row,
+somebody volunteers, with points that nobody can label, with labels that are corrected later, with errors left open.
+Every run is a line under benchmarks/results/runs, so that an interrupted benchmark goes on where it stopped. The runs
+themselves are not committed, but benchmarks/results/validity.csv can be added to: as long as the method is of the edition that made a row,
 further runs take the next seeds and join it (`--fresh` leaves the table aside). `--summary` only rewrites the table,
 `--runs` says how many runs a cell gets in all.
 Nothing was tuned on the pools "letters", "drift", "two models" and "wide"; the others were looked at while the interval
@@ -42,6 +42,7 @@ from benchmarks.made_pools import (  # noqa: E402
     many_classes,
     opposite,
     plain,
+    small_slices,
     smooth,
     twins,
     two_levels,
@@ -82,6 +83,13 @@ OF_TWO_MODELS = (
     ("function", geometric_mean_of_recalls),
 )
 
+OF_SMALL_SLICES = (
+    "accuracy@part=worse",
+    "accuracy@part=alike",
+    "accuracy@part=rest - accuracy@part=worse",
+    "gap[accuracy, part]",
+)
+
 CASES: dict[str, Case] = {
     "plain 0.98": Case(lambda: plain(0.98), (20, 60, 200)),
     "plain 0.99": Case(lambda: plain(0.99), (60, 100, 200, 400)),
@@ -105,6 +113,7 @@ CASES: dict[str, Case] = {
     "many classes": Case(many_classes, (100, 400), ("accuracy", "kappa")),
     "drift": Case(drift, (60, 100, 200, 400), ("accuracy", "recall[1]")),
     "two models": Case(two_models, (60, 100, 200, 400), OF_TWO_MODELS),
+    "small slices": Case(small_slices, (100, 150, 250), OF_SMALL_SLICES),
     "wide": Case(wide, (10, 40, 200, 1000), ("accuracy", "recall[1]")),
 }
 
@@ -120,6 +129,7 @@ class Telling:
     volunteered  errors that somebody tells without having been asked, after 60 labels
     skipped      share of the points that nobody can label, whatever their truth
     mistaken     share of the labels that are wrong at first and corrected with the next ten, after everybody looked
+    left_open    whether nobody ever answers the points that the model has wrong
     """
 
     waiting: int = 0
@@ -127,6 +137,7 @@ class Telling:
     volunteered: int = 0
     skipped: float = 0.0
     mistaken: float = 0.0
+    left_open: bool = False
 
 
 TELLINGS = {
@@ -137,6 +148,7 @@ TELLINGS = {
     "errors volunteered": Telling(volunteered=10),
     "a tenth skipped": Telling(skipped=0.1),
     "corrected later": Telling(mistaken=0.1, waiting=30),
+    "errors left open": Telling(left_open=True),
 }
 
 
@@ -145,12 +157,17 @@ def told(method: Method, task: Task, truth: Array, history: History, labels: int
     rng = np.random.default_rng([task.seed, 1])
     silent = np.random.default_rng([task.seed, 2]).random(len(truth)) < telling.skipped
     mistaken = np.random.default_rng([task.seed, 3]).random(len(truth)) < telling.mistaken
-    while history.drawn_labels < labels and (history.open.any() or len(history.outstanding)):
+    avoided = (truth != task.pool.predictions) & telling.left_open
+
+    def answerable(history: History) -> Array:
+        return history.outstanding[~avoided[history.outstanding]]
+
+    while history.drawn_labels < labels and (history.open.any() or len(answerable(history))):
         step = min(STEP, labels - history.drawn_labels)
-        missing = step + telling.waiting - len(history.outstanding)
+        missing = step + telling.waiting - len(answerable(history))
         if missing > 0 and history.open.any():
             history = replace(history, batches=(*history.batches, method.propose(task, history, missing)))
-        rows = history.outstanding
+        rows = answerable(history)
         rows = rng.permutation(rows)[:step] if telling.shuffled else rows[:step]
         history = _answered(history, rows, truth, silent, mistaken, len(task.pool.classes))
         if telling.volunteered and history.drawn_labels >= 60 and not len(history.volunteered):
@@ -187,6 +204,13 @@ class Cell:
         """Where its finished runs are kept."""
         name = f"validity.{EDITION}.{self.case}.{self.telling}.{self.method}.jsonl"
         return RUNS / name.replace(" ", "_").replace(",", "")
+
+    @property
+    def editions(self) -> tuple[str, ...]:
+        """The editions of the method that give the same numbers here: 2.4 changed slices and gaps between answers."""
+        telling = TELLINGS[self.telling]
+        changed = "@" in str(CASES[self.case].metrics) or telling.shuffled or telling.left_open
+        return (EDITION,) if changed and self.method == "assured" else ("2.3", EDITION)
 
     @property
     def runs(self) -> Runs:
@@ -263,9 +287,8 @@ def runs_in(table: Sequence[Row], cell: Cell) -> int:
 
 
 def _is_of(row: Row, cell: Cell) -> bool:
-    return (row["pool"], row["telling"], row["method"]) == (cell.case, cell.telling, cell.method) and (
-        str(row.get("edition")) == EDITION
-    )
+    same_cell = (row["pool"], row["telling"], row["method"]) == (cell.case, cell.telling, cell.method)
+    return same_cell and str(row.get("edition")) in cell.editions
 
 
 def rows_of(cell: Cell, table: Sequence[Row]) -> Iterator[Row]:
@@ -396,8 +419,8 @@ def _below(coverage: float, runs: int) -> bool:
 TEXT = """# Does the interval hold where it hurts?
 
 Pools made to break intervals, told as people tell: in lockstep (ten asked, ten told), with items that wait, out of
-order, with errors that somebody volunteers in the middle. 95 % intervals for one look, `assured` beside a plain
-random sample (`tradition`) on the same pool. This page and `benchmarks/results/validity.csv` are written by
+order, with errors that somebody volunteers in the middle or leaves open for ever. 95 % intervals for one look,
+`assured` beside a plain random sample (`tradition`) on the same pool. This page and `benchmarks/results/validity.csv` are written by
 
 ```
 python -m benchmarks.validity
@@ -422,6 +445,7 @@ while the interval rule was chosen.
 def main() -> None:
     parser = argparse.ArgumentParser(description="Coverage where it hurts.")
     parser.add_argument("--cases", default="", help="names of pools, separated by ;")
+    parser.add_argument("--tellings", default="", help="how answers come in, separated by ;")
     parser.add_argument("--methods", default="assured,tradition", help="comma-separated")
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=2)
@@ -430,6 +454,8 @@ def main() -> None:
     options = parser.parse_args()
     cases = options.cases.split(";") if options.cases else list(CASES)
     chosen = list(cells(cases, options.methods.split(",")))
+    if options.tellings:
+        chosen = [cell for cell in chosen if cell.telling in options.tellings.split(";")]
     table = [] if options.fresh else read_table()
     if not options.summary:
         run_all(chosen, options.runs, options.jobs, table)

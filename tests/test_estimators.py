@@ -10,7 +10,7 @@ from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference, shifted_odds
 from altmas.methods.assured.linearised import Group, linearised, linearised_sum
-from altmas.methods.assured.parts import StageSample
+from altmas.methods.assured.parts import FEW, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import RowCodes, metric_set, table_of
@@ -186,10 +186,14 @@ class Two:
         row[self.pool.predictions[i]] = self.agree[s, i]
         return row
 
-    def shares(self) -> np.ndarray:
-        """c_s of (V6), with 40 and 29 points in the populations."""
-        worth = np.array([1.0 * 8 / (40 * 32), 1.6 * 12 / (29 * 17)])
-        return worth / worth.sum()
+    def shares(self, inside: np.ndarray | None = None) -> np.ndarray:
+        """c_s of (V12): labels and points of the populations among those inside; (V6) for all 40 points."""
+        inside = self.inside if inside is None else inside
+        worth = []
+        for sample, gain in zip(self.samples, (1.0, 1.6), strict=True):
+            n, size = sum(inside[i] for i in sample.rows), sum(inside & sample.stage.population)
+            worth.append(gain * n / (size * (size - n)))
+        return np.array(worth) / sum(worth)
 
     def chance(self, s: int, i: int) -> float:
         return 1 - np.exp(-self.exposures[s, i])
@@ -224,7 +228,8 @@ def two() -> Two:
 
 
 def test_the_table_of_two_stages_is_the_sum_over_points(two):
-    np.testing.assert_allclose(two.found.shares, two.shares())
+    np.testing.assert_allclose(two.found.shares, two.shares(np.ones(40, bool)))
+    assert [part.share for part in two.found.parts] == pytest.approx(two.shares())
     parts = [two.table(s) for s in range(2)]
     expected, correction = (sum(c * part[k] for c, part in zip(two.shares(), parts, strict=True)) for k in range(2))
     np.testing.assert_allclose(two.found.expected, expected)
@@ -246,7 +251,10 @@ def test_labels_of_two_stages_are_counted_inside(two):
 
 
 def test_accuracy_of_two_stages_has_the_variance_of_a_loop(two):
-    """sum over stages of (c_s h (1/p - 1) (e - mean))^2 / (1 - p) n/(n - 1), e = right - believed to be, over N^2."""
+    """sum over stages of (c_s h (1/p - 1) (e - mean))^2 / (1 - p) n/(n - 1), e = right - believed to be, over N^2.
+
+    The mean and its degree of freedom are taken off from ten labels of a stage on.
+    """
     size = two.inside.sum()
     accuracy = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAIL)
     assert accuracy.value == pytest.approx(np.trace(two.found.table) / size)
@@ -259,8 +267,9 @@ def test_accuracy_of_two_stages_has_the_variance_of_a_loop(two):
         rows, x = list(expansion), np.array(list(expansion.values()))
         e = np.array([right[i] - two.agree[s, i] for i in rows]) / size
         mean, n = (x * e).sum() / x.sum(), len(rows)
+        mean, lost = (mean, n / (n - 1)) if n >= FEW else (0.0, 1.0)
         p = np.array([two.chance(s, i) for i in rows])
-        squares.extend((two.shares()[s] * x * (e - mean)) ** 2 / (1 - p) * n / (n - 1))
+        squares.extend((two.shares()[s] * x * (e - mean)) ** 2 / (1 - p) * lost)
         terms.extend(two.shares()[s] * x * e)
     (group,) = accuracy.groups
     assert group.shown == pytest.approx(np.sum(squares))

@@ -1,11 +1,13 @@
 """Parts of the difference estimator: a stage as it is seen from a set of points, and what no stage is about."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from altmas.methods.assured.estimator import FEW, Believed, Difference
+from altmas.methods.assured.estimator import Believed, Difference
 from altmas.methods.assured.linearised import linearised, linearised_sum
-from altmas.methods.assured.parts import Part, StageSample, shares_in
+from altmas.methods.assured.parts import FEW, Part, StageSample, shares_among, shares_in
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import metric_set
 from assured_world import belief, world
@@ -63,27 +65,55 @@ def test_no_more_labels_fall_into_a_domain_than_it_has_points():
 def test_with_few_labels_the_expansion_is_that_of_horvitz_and_thompson():
     sample = stage_of([0, 1, 2])
     odds = (1 - sample.stage.chances[:3]) / sample.stage.chances[:3]
-    few = Part.of(0, sample, 0.5, EVERY, np.ones(40), few=4)
+    few = Part.of(0, sample, 0.5, EVERY, np.ones(40), unscaled_below=4)
     np.testing.assert_allclose(few.expansion, odds)
     residuals = np.array([0.2, -0.1, 0.4])
     np.testing.assert_allclose(few.centred(residuals), 0.5 * odds * residuals / np.sqrt(1 - sample.stage.chances[:3]))
-    enough = Part.of(0, sample, 0.5, EVERY, np.ones(40), few=3)
+    enough = Part.of(0, sample, 0.5, EVERY, np.ones(40), unscaled_below=3)
     assert enough.expansion.sum() == pytest.approx(37) and enough.rest.sum() == 37
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_a_ratio_takes_the_mean_off_and_costs_a_degree_of_freedom(n):
+@pytest.mark.parametrize("n", [1, 2, FEW - 1, FEW, FEW + 1])
+def test_from_ten_labels_on_a_ratio_takes_the_mean_off_and_costs_a_degree_of_freedom(n):
     sample = stage_of(list(range(n)), sizes=np.linspace(1, 2, 40))
-    part, residuals, p = (
-        Part.of(0, sample, 0.8, EVERY, np.ones(40)),
-        np.array([0.5, -0.2, 0.3])[:n],
-        sample.stage.chances[:n],
-    )
+    part, p = Part.of(0, sample, 0.8, EVERY, np.ones(40)), sample.stage.chances[:n]
+    residuals = np.resize([0.5, -0.2, 0.3], n)
     mean = (part.expansion * residuals).sum() / part.expansion.sum()
-    factor = n / (n - 1) if n > 1 else 1.0
+    mean, factor = (mean, n / (n - 1)) if n >= FEW else (0.0, 1.0)
     squares = (0.8 * part.expansion * (residuals - mean)) ** 2 / (1 - p) * factor
     np.testing.assert_allclose(part.squares(residuals), squares, atol=1e-15)
     np.testing.assert_allclose(part.centred(residuals) ** 2, squares, atol=1e-15)
+
+
+def test_stages_share_a_slice_by_the_labels_that_fell_into_it():
+    """(V12), checked by hand: 2 of 10 points in the first stage, none in the second, 3 of 8 in the third."""
+    inside = np.arange(40) < 10
+    samples = [stage_of([0, 1, 20]), stage_of([21, 22], earlier=[0, 1]), stage_of([2, 3, 4], earlier=[0, 1], gain=1.5)]
+    worth = np.array([2 / (10 * 8), 0.0, 1.5 * 3 / (8 * 5)])
+    np.testing.assert_allclose(shares_among(samples, inside, np.ones(3) / 3), worth / worth.sum())
+    nowhere = np.arange(40) >= 30
+    np.testing.assert_allclose(shares_among(samples, nowhere, np.array([0.2, 0.3, 0.5])), [0.2, 0.3, 0.5])
+    complete = stage_of([20], earlier=range(10))
+    np.testing.assert_allclose(shares_among([samples[0], complete], inside, np.ones(2)), [0, 1], atol=1e-9)
+
+
+def test_a_point_that_was_left_open_counts_as_a_draw_whose_label_may_be_anything():
+    """(V13): accuracy moves by c_s (1 + h (1/p - 1)) / N times what its label could change, to either side."""
+    sample = replace(stage_of(list(range(12))), left_open=20)
+    known = np.where(np.arange(40) < 12, TRUTH, -1)
+    accuracy = metric_set(["accuracy"], POOL)[0]
+    with_it, without = (
+        linearised(Difference([one], POOL, known, EVERY, np.zeros(0, np.int64)), accuracy, 3.7)
+        for one in (sample, replace(sample, left_open=None))
+    )
+    p = sample.stage.chances
+    h = 28 / ((1 - p[:12]) / p[:12]).sum()
+    weight = (1 + h * (1 - p[20]) / p[20]) / 40
+    assert with_it.value == without.value and (without.too_high, without.too_low) == (0.0, 0.0)
+    assert with_it.too_high == pytest.approx(weight * AGREE[20])
+    assert with_it.too_low == pytest.approx(weight * (1 - AGREE[20]))
+    outside = linearised(Difference([sample], POOL, known, np.arange(40) != 20, np.zeros(0, np.int64)), accuracy, 3.7)
+    assert (outside.too_high, outside.too_low) == (0.0, 0.0)
 
 
 def grown() -> Difference:

@@ -131,8 +131,8 @@ class Assured(Method):
                 continue
             if len(before):
                 belief = self._fit(task, history, before, exposure)
-            drawn = SequenceOfDraws(stage.population, stage.sizes, belief, stage.used, stage.within, stage.cut)
-            sequences.append(drawn)
+            cut = stage.cut_at is not None
+            sequences.append(SequenceOfDraws(stage.population, stage.sizes, belief, stage.used, stage.within, cut))
             exposure = exposure + stage.exposure
         return sequences
 
@@ -331,7 +331,8 @@ class Assured(Method):
             if len(rows):
                 belief = self._fit(task, history, _train(stage, rows, history), exposure)
                 before = (history.known >= 0) & stage.earlier & stage.within
-                samples.append(StageSample(stage, belief, before, rows))
+                left_open = stage.cut_at if stage.gap or stage is not stages[-1] else None
+                samples.append(StageSample(stage, belief, before, rows, left_open))
         return samples
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
@@ -394,7 +395,7 @@ def _right(estimator: Difference) -> tuple[float, float]:
 
 def _unused(samples: list[StageSample], history: History) -> int:
     """How many labels of drawn points are in no sample, because they lie beyond a point that has no answer."""
-    if not any(sample.stage.cut for sample in samples):
+    if all(sample.stage.cut_at is None for sample in samples):
         return 0
     drawn = set(history.drawn.tolist()) & history.labels.keys()
     return len(drawn.difference(*(sample.rows.tolist() for sample in samples)))

@@ -7,12 +7,13 @@ and labels of its own sample outside the point's fold, so nothing that a point's
     h_s  = (points of T_s without a label) / sum over the sample of (1/p_i - 1)
     That = sum_s c_s T_s,   c_s in proportion to gain_s n_s / (N_s (N_s - n_s))                                 (V6)
 with N_s points in the population of the stage, n_s labels in its sample, and the gain expected when it began: one over
-the variance of T_s, as far as it was known before the stage had a label.
+the variance of T_s, as far as it was known before the stage had a label. For some of the points, such as a slice, N_s
+and n_s are those among them: given how many labels fell there, these are a sample of them                     (V12)
 A pool that grew has domains d, points that came together. A stage is about the domains that were there when it began:
     That = sum_d sum over the stages about d of c_sd T_sd,   c_sd as in (V6) with N_sd and n_sd in place of N_s and n_s
     n_sd = n_s * (sum of sizes over the population in d) / (sum of sizes over the population)                   (V7)
-and h_sd = 1 where fewer than `FEW` of its labels fall into d. Of a domain that no stage with a label is about nothing
-is known: its unlabelled points may be anything, which is added to the interval on both sides.
+and h_sd = 1 where fewer than `FEW` of its labels fall into d (Horvitz and Thompson). Of a domain that no stage with a
+label is about nothing is known: its unlabelled points may be anything, which is added to the interval on both sides.
 Where a row stands for k_i rows (W1) tables, corrections and influences count it k_i times, and
     h_s  = (sum of k over the points of T_s without a label) / sum over the sample of k_i (1/p_i - 1)           (W2)
 Rows of e add up to 0, so the row sums of That are the known ones. A wrong belief costs width, never validity.
@@ -29,7 +30,7 @@ from functools import cached_property
 import numpy as np
 
 from altmas.belief import Belief
-from altmas.methods.assured.parts import Mask, Part, StageSample, shares_in
+from altmas.methods.assured.parts import FEW, Mask, Part, StageSample, shares_among, shares_in
 from altmas.methods.assured.recipe import RECIPE
 from altmas.metrics import LabelWeights, Metric, RowCodes, table_of
 from altmas.metrics.formulas import positive
@@ -37,9 +38,6 @@ from altmas.metrics.influence import ItemInfluence
 from altmas.metrics.scores import bins_of
 from altmas.pool import Pool
 from altmas.types import Array
-
-FEW = 10
-"""Labels of a stage in a domain below which its correction is that of Horvitz and Thompson: exact, without a ratio."""
 
 LABELS_PER_BIN, MOST_BINS = 20, 8
 """Drawn labels for each bin along a score in which the belief is shifted, and the most bins."""
@@ -101,9 +99,13 @@ class Difference:
     def parts(self) -> list[Part]:
         """The stages as they are seen from the points inside, one for each domain."""
         if self.domains is None or len(self.domains) == 1:
+            shares = self.shares
+            if not self.inside.all():
+                shares = shares_among(self.samples, self.inside, shares)
             return [
                 Part.of(number, sample, share, self.inside, self.weight)
-                for number, (sample, share) in enumerate(zip(self.samples, self.shares, strict=True))
+                for number, (sample, share) in enumerate(zip(self.samples, shares.tolist(), strict=True))
+                if share > 0
             ]
         return [part for rows in self.domains if self.inside[rows].any() for part in self._parts_in(rows)]
 
@@ -116,7 +118,7 @@ class Difference:
             return [Part.unseen(len(self.samples) - 1, self.samples[-1], inside, self.known, self.weight)]
         shares = shares_in([sample for _, sample in about], rows)
         return [
-            Part.of(number, sample, share, inside, self.weight, few=FEW)
+            Part.of(number, sample, share, inside, self.weight, unscaled_below=FEW)
             for (number, sample), share in zip(about, shares.tolist(), strict=True)
         ]
 

@@ -120,13 +120,15 @@ def linearised(among: Difference, metric: Metric, tail: float) -> Linearised:
     terms = [part.share * part.expansion * residuals_of(side.items, part, among.known) for part in among.parts]
     squares = np.concatenate([part.squares(residuals_of(side.items, part, among.known)) for part in among.parts])
     rows = np.concatenate([part.rows for part in among.parts])
-    low, high = _reach_of_unreached(among, side.items)
+    low, high = map(
+        sum, zip(_reach_of_unreached(among, side.items), _reach_of_left_open(among, side.items), strict=True)
+    )
     own = metric.own_points(among.pool)
     members = [np.ones(len(among.known), np.bool_)] if own is None else [own, ~own]
     return Linearised(
         metric=metric,
         value=side.value,
-        groups=_groups(among, side.items, members, squares, rows, tail),
+        groups=_groups(among, side.items, members, squares, rows, among.spread_of_weights, tail),
         spread=side.spread,
         size=int(among.inside.sum()),
         mass=float(among.weight[among.inside].sum()),
@@ -157,6 +159,7 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
     n_stages, n_points = len(union.samples), len(known)
     terms, centred = np.zeros((n_stages, n_points)), np.zeros((n_stages, n_points))
     parts, sides, value, too_high, too_low = [], [], 0.0, 0.0, 0.0
+    second, third = np.zeros(n_points), np.zeros(n_points)
     for factor, side_metric in metric.parts:
         members = side_metric.members(pool)
         estimator = among(members)
@@ -164,6 +167,8 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
         value += factor * side.value
         parts.append((factor, side.items, members))
         sides.append((factor, estimator, side.items))
+        of_side = estimator.spread_of_weights
+        second, third = np.maximum(second, of_side[0]), np.maximum(third, of_side[1])
         squares = np.zeros(n_points)
         for part in estimator.parts:
             stage, residuals = part.number, residuals_of(side.items, part, known)
@@ -172,7 +177,9 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
             centred[stage, part.rows] += moved
             squares[part.rows] += moved**2
         excess = side_metric.excess(pool, squares)
-        too_high, too_low = (too_high + excess, too_low) if factor > 0 else (too_high, too_low + excess)
+        low, high = _reach_of_left_open(estimator, side.items)
+        above, below = factor * (excess + low), factor * high
+        too_high, too_low = (too_high + above, too_low + below) if factor > 0 else (too_high - below, too_low - above)
     items = sum_of_items(parts)
     low, high = _reach_of_unreached(union, items)
     stages = [(part.number, part.rows) for part in union.parts]
@@ -181,7 +188,7 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
     return Linearised(
         metric=metric,
         value=value,
-        groups=_groups(union, items, [np.ones(n_points, np.bool_)], all_squares, rows, tail),
+        groups=_groups(union, items, [np.ones(n_points, np.bool_)], all_squares, rows, (second, third), tail),
         spread=items.spread(Base(union)),
         size=int(union.inside.sum()),
         mass=float(union.weight[union.inside].sum()),
@@ -202,11 +209,17 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
 
 
 def _groups(
-    among: Difference, items: ItemInfluence, members: Sequence[Mask], squares: Array, rows: Array, tail: float
+    among: Difference,
+    items: ItemInfluence,
+    members: Sequence[Mask],
+    squares: Array,
+    rows: Array,
+    spread_of_weights: tuple[Array, Array],
+    tail: float,
 ) -> list[Group]:
     """Parts of the variance: of the points answered with the metric's class and of the others, or of all."""
     mean, variance = items.moments(among.belief)
-    second, third = among.spread_of_weights
+    second, third = spread_of_weights
     believed, skewed = variance * second, items.third_moment(among.belief) * third
     lowest, highest = items.range()
 
@@ -233,6 +246,21 @@ def _reach_of_unreached(among: Difference, items: ItemInfluence) -> tuple[float,
     mean, _ = items.moments(among.belief)
     lowest, highest = items.range()
     return tuple(float(gain[among.unreached].sum()) for gain in (mean - lowest, highest - mean))  # type: ignore[return-value]
+
+
+def _reach_of_left_open(among: Difference, items: ItemInfluence) -> tuple[float, float]:
+    """How much lower and higher the estimate could be with the labels of points that people left open (V13).
+
+    A sample that ends where somebody would not answer may end there because of the label: it counts as one more draw,
+    whose label may be anything.
+    """
+    left_open = [(part.share * part.left_open[1], part.left_open[0]) for part in among.parts if part.left_open]
+    if not left_open:
+        return 0.0, 0.0
+    scale, points = np.array([scale for scale, _ in left_open]), np.array([point for _, point in left_open])
+    mean = items.mean(points, among.belief)
+    lowest, highest = items.range()
+    return float((scale * (mean - lowest[points])).sum()), float((scale * (highest[points] - mean)).sum())
 
 
 def _largest_change(among: Difference, items: ItemInfluence) -> float:

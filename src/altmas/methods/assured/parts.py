@@ -19,12 +19,20 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class StageSample:
-    """One stage with its belief. before (N,) labels of its points told before it; rows (n,) labels of its sample."""
+    """One stage with its belief. before (N,) labels of its points told before it; rows (n,) labels of its sample.
+
+    left_open  the point without an answer that ended its sample, if points behind it were answered; else None
+    """
 
     stage: Stage
     belief: Belief
     before: Mask
     rows: Array
+    left_open: int | None = None
+
+
+FEW = 10
+"""Labels of a stage below which the mean of its residuals says too little to measure them around it."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,7 @@ class Part:
 
     number  of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5), (W2))
     weight  (n,) k of the sample
+    left_open  (point, its expansion) that ended the sample and was left without an answer (V13); None if there is none
     """
 
     number: int
@@ -45,23 +54,38 @@ class Part:
     expansion: Array
     weight: Array
     ratio: bool = True
+    left_open: tuple[int, float] | None = None
 
     @classmethod
-    def of(cls, number: int, sample: StageSample, share: float, inside: Mask, weight: Array, few: int = 0) -> "Part":
-        """The stage's part in these points; with fewer labels than `few` its expansion is not scaled."""
+    def of(
+        cls, number: int, sample: StageSample, share: float, inside: Mask, weight: Array, unscaled_below: int = 0
+    ) -> "Part":
+        """The stage's part in these points; with fewer labels than `unscaled_below` its expansion is not scaled."""
         rows = sample.rows[inside[sample.rows]]
         labelled = np.concatenate([np.flatnonzero(sample.before & inside), rows])
         rest = inside.copy()
         rest[labelled] = False
         chance = np.maximum(sample.stage.chances[rows], 1e-12)
         odds = (1 - chance) / chance
-        if len(rows) < few:
-            return cls(
-                number, sample.stage, sample.belief, share, rows, labelled, rest, odds, weight[rows], ratio=False
-            )
-        total = float((odds * weight[rows]).sum())
-        expansion = odds * (float(weight[rest].sum()) / total) if total > 0 else odds * 0.0
-        return cls(number, sample.stage, sample.belief, share, rows, labelled, rest, expansion, weight[rows])
+        ratio, total = len(rows) >= unscaled_below, float((odds * weight[rows]).sum())
+        scale = (float(weight[rest].sum()) / total if total > 0 else 0.0) if ratio else 1.0
+        left_open = None
+        if sample.left_open is not None and inside[sample.left_open]:
+            missed = max(float(sample.stage.chances[sample.left_open]), 1e-12)
+            left_open = sample.left_open, 1 + scale * (1 - missed) / missed
+        return cls(
+            number,
+            sample.stage,
+            sample.belief,
+            share,
+            rows,
+            labelled,
+            rest,
+            odds * scale,
+            weight[rows],
+            ratio,
+            left_open,
+        )
 
     @classmethod
     def unseen(cls, number: int, sample: StageSample, inside: Mask, known: Array, weight: Array) -> "Part":
@@ -84,9 +108,12 @@ class Part:
         return np.asarray(scale * (residuals - centre * self.weight))
 
     def _centre(self, residuals: Array) -> tuple[float, float]:
-        """The mean by unit of weight that a ratio takes off the residuals, and what the degree of freedom costs."""
+        """The mean by unit of weight that a ratio takes off the residuals, and what the degree of freedom costs.
+
+        Nothing with fewer than FEW labels: around its own mean a single residual would have no variance.
+        """
         total, n = float((self.expansion * self.weight).sum()), len(residuals)
-        if not self.ratio or total <= 0:
+        if not self.ratio or n < FEW or total <= 0:
             return 0.0, 1.0
         return float((self.expansion * residuals).sum()) / total, n / max(n - 1, 1)
 
@@ -104,6 +131,19 @@ def shares_in(samples: Sequence[StageSample], rows: slice) -> Array:
         n = min(len(sample.rows) * float(sizes[rows][members].sum()) / whole, float(size))
         worth.append(sample.stage.gain * n / (size * max(size - n, 1e-9)))
     return np.asarray(worth) / sum(worth)
+
+
+def shares_among(samples: Sequence[StageSample], inside: Mask, otherwise: Array) -> Array:
+    """(S,) c_s of (V12): the shares of the stages for some of the points, by the labels that fell among these.
+
+    Given their number, whatever it is, they are a sample of these points; a stage without one says nothing of them but
+    what it believes. `otherwise` where no stage has a label there.
+    """
+    worth = []
+    for sample in samples:
+        n, size = int(inside[sample.rows].sum()), int((sample.stage.population & inside).sum())
+        worth.append(1e30 if size == 0 else sample.stage.gain * n / (size * max(size - n, 1e-9)))
+    return np.asarray(worth) / sum(worth) if sum(worth) > 0 else otherwise
 
 
 def residuals_of(items: ItemInfluence, part: Part, known: Array) -> Array:

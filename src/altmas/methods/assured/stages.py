@@ -43,7 +43,8 @@ class Stage:
     exposure    (N,) u_i tau, 0 outside the population
     gain        how many random labels one of its labels was expected to be worth when it began
     threshold   tau; 0 before anything was answered
-    cut         whether a point that was asked for and has no answer ended it
+    cut_at      the point that was asked for and whose missing answer ended it; None if none did
+    gap         whether points that were asked for after that one have an answer
     """
 
     within: Mask
@@ -56,7 +57,8 @@ class Stage:
     gain: float = 1.0
     threshold: float = 0.0
     from_first_edition: bool = False
-    cut: bool = False
+    cut_at: int | None = None
+    gap: bool = False
 
     @cached_property
     def chances(self) -> Array:
@@ -191,6 +193,7 @@ def _replayed(history: History, start: int, end: int) -> Stage:
     beyond = np.where(times <= reached, ~answered, ~volunteered) & population
     threshold = float(times[beyond].min()) if beyond.any() else LONGEST
     used = np.flatnonzero(population & answered & (times < threshold))
+    waiting = np.flatnonzero(beyond & (times == threshold) & (times <= reached))
     earlier = ~free
     earlier[points:] = False
     return Stage(
@@ -203,7 +206,8 @@ def _replayed(history: History, start: int, end: int) -> Stage:
         np.where(population, sizes * threshold, 0.0),
         float(first.record["gain"][0]),
         threshold,
-        cut=bool((beyond & (times <= reached)).any()),
+        cut_at=int(waiting[0]) if len(waiting) else None,
+        gap=bool((answered[proposed] & (times[proposed] > threshold)).any()),
     )
 
 

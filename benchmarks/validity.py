@@ -3,9 +3,9 @@
 Pools made to break intervals, told as people tell: in lockstep, with items that wait, out of order, with errors that
 somebody volunteers, with points that nobody can label, with labels that are corrected later, with errors left open.
 Every run is a line under benchmarks/results/runs, so that an interrupted benchmark goes on where it stopped. The runs
-themselves are not committed, but benchmarks/results/validity.csv can be added to: as long as the method is of the edition that made a row,
-further runs take the next seeds and join it (`--fresh` leaves the table aside). `--summary` only rewrites the table,
-`--runs` says how many runs a cell gets in all.
+themselves are not committed, but benchmarks/results/validity.csv can be added to: as long as the method is of the
+edition that made a row, further runs take the next seeds and join it (`--fresh` leaves the table aside). `--summary`
+only rewrites the table, `--runs` says how many runs a cell gets in all.
 Nothing was tuned on the pools "letters", "drift", "two models" and "wide"; the others were looked at while the interval
 rule was chosen.
 """
@@ -420,7 +420,8 @@ TEXT = """# Does the interval hold where it hurts?
 
 Pools made to break intervals, told as people tell: in lockstep (ten asked, ten told), with items that wait, out of
 order, with errors that somebody volunteers in the middle or leaves open for ever. 95 % intervals for one look,
-`assured` beside a plain random sample (`tradition`) on the same pool. This page and `benchmarks/results/validity.csv` are written by
+`assured` beside a plain random sample (`tradition`) on the same pool. This page and
+`benchmarks/results/validity.csv` are written by
 
 ```
 python -m benchmarks.validity

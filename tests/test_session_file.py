@@ -119,7 +119,7 @@ def test_a_file_set_to_write_ahead_logging_becomes_one_file_again(told):
 
 
 def test_processes_that_write_at_once_wait_for_each_other(path):
-    found = measured(path, 6, 3.0)
+    found = measured(path, 4, 1.0)
     assert sum(writer.refused + writer.lost for writer in found) == 0
     assert min(writer.told for writer in found) > 0
 

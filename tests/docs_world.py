@@ -36,7 +36,7 @@ def run_block(kind: str, text: str, folder: Path) -> str:
 
 
 def shell() -> dict[str, str]:
-    """An environment in which `altmas` and `python` are these, start at once and work in one process, without a browser."""
+    """An environment in which `altmas` and `python` are these, start at once, and use one process and no browser."""
     path = os.pathsep.join([str(forks.folder()), str(Path(sys.executable).parent), os.environ["PATH"]])
     return environment(PATH=path, BROWSER="true", COLUMNS="120", **{forks.ONE_PROCESS: "1"})
 

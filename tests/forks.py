@@ -3,12 +3,12 @@
 Most tests of a command need a process with its own standard streams, terminal and exit code, and are not about the
 second that importing takes. `command("altmas")` is a program for them, taken for `altmas` by any shell, and
 `command("python")` one that understands `-c CODE` and `-W error`. Where the start of a process is what a test is about,
-its death by SIGKILL, or what is changed before altmas is imported, the test starts a Python of its own; so does one
-whose command gets further streams (`>(wc -c)`) or starts processes itself (`altmas simulate`), which a fork cannot. With
-ONE_PROCESS in its environment a fork does in its own process what joblib would do in others.
+or what is changed before altmas is imported, the test starts a Python of its own; so does one whose command gets
+further streams (`>(wc -c)`) or starts processes itself (`altmas simulate`), which a fork cannot. With ONE_PROCESS in
+its environment a fork does in its own process what joblib would do in others.
 
 The program (CLIENT) hands its arguments, environment, folder and streams to the process that forks (`_serve`), passes
-on signals, and ends as the fork ends.
+on signals, and ends as the fork ends. If the program is killed, so is the fork.
 """
 
 import atexit

@@ -326,7 +326,7 @@ def test_the_command_line_takes_a_column_of_weights(tmp_path):
     run("init", tmp_path / "s.altmas", *given, "--id", "id")
     with altmas.Session.open(tmp_path / "s.altmas") as session:
         assert session.pool.weights.sum() == 240
-    assert "tradition" in run("simulate", *given, "--truth", "truth", "--budget", "30", "--repeats", "2").out
+    assert "tradition" in run("simulate", *given, "--truth", "truth", "--budget", "30", "--repeats", "2", "-j", 1).out
 
 
 def test_a_pool_with_weights_grows_with_weights_alone():

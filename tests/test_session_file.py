@@ -206,7 +206,7 @@ LabelStore.create(Path(sys.argv[1]), parts(), Entry("created"))
 
 
 def test_the_draft_of_a_killed_create_is_cleaned_by_the_next_one_and_a_live_one_is_not(path):
-    process = subprocess.Popen([sys.executable, "-c", CREATOR, str(path)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([forks.command("python"), "-c", CREATOR, str(path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "half\n"
     [draft] = [one for one in path.parent.iterdir() if one.suffix == ".new"]
     assert session_file.left_drafts(path) == []

@@ -307,7 +307,7 @@ def test_an_unexpected_error_is_never_taken_for_an_answer(tmp_path):
     broken = "import altmas.claims, sys; altmas.claims.judge = None; from altmas.cli import main; main()"
     path, _ = make_session(tmp_path)
     ran = subprocess.run(
-        [forks.command("python"), "-c", broken, "check", path, "accuracy > 0.5"], capture_output=True, text=True
+        [sys.executable, "-c", broken, "check", path, "accuracy > 0.5"], capture_output=True, text=True
     )
     assert ran.returncode == 70 and "a fault of altmas" in ran.stderr
 
@@ -331,7 +331,7 @@ def test_ctrl_c_ends_with_130(tmp_path):
         "import time, altmas.claims as c; c.judge = lambda *a, **b: (print(flush=True), time.sleep(60)); "
         "from altmas.cli import main; main()"
     )
-    command = [forks.command("python"), "-c", code, "check", path, "accuracy > 0.5", "-v"]
+    command = [sys.executable, "-c", code, "check", path, "accuracy > 0.5", "-v"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "\n"  # it has begun
         process.send_signal(signal.SIGINT)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import altmas
+import forks
 from altmas.doctor import examine
 from altmas.errors import NotASession, SessionExists, StoreFailure
 from altmas.session import session_file

@@ -15,9 +15,6 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
 PAGE_COMMAND = re.compile(r"^altmas label \S+$")
-SIMULATION = re.compile(r"\b(simulate|tune)\b")
-"""What starts processes itself, which a fork cannot."""
-
 REPEATS = re.compile(r"(?<=--repeats )\d+|(?<=\brepeats=)\d+")
 
 
@@ -28,22 +25,20 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 def run_block(kind: str, text: str, folder: Path) -> str:
-    """What a block prints; it must end well. Simulations are repeated twice, whatever the page says."""
+    """What a block prints; it must end well. Simulations are repeated twice, in one process, whatever the page says."""
     text = REPEATS.sub("2", text)
     if kind == "bash" and PAGE_COMMAND.match(text.strip()):
         return serve(text.strip(), folder)
     command = ["bash", "-euo", "pipefail", "-c", text] if kind == "bash" else ["python", "-W", "error", "-c", text]
-    env = shell(forked=not SIMULATION.search(text))
-    ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(command, cwd=folder, env=shell(), capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, f"{text}\n{ran.stdout}\n{ran.stderr}"
     return ran.stdout
 
 
-def shell(*, forked: bool = True) -> dict[str, str]:
-    """An environment in which `altmas` and `python` are these, and no browser opens; forked: they start at once."""
-    folders = [forks.folder()] if forked else []
-    path = os.pathsep.join([*map(str, folders), str(Path(sys.executable).parent), os.environ["PATH"]])
-    return environment(PATH=path, BROWSER="true", COLUMNS="120")
+def shell() -> dict[str, str]:
+    """An environment in which `altmas` and `python` are these, start at once, and use one process and no browser."""
+    path = os.pathsep.join([str(forks.folder()), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return environment(PATH=path, BROWSER="true", COLUMNS="120", **{forks.ONE_PROCESS: "1"})
 
 
 def serve(command: str, folder: Path) -> str:

@@ -3,11 +3,12 @@
 Most tests of a command need a process with its own standard streams, terminal and exit code, and are not about the
 second that importing takes. `command("altmas")` is a program for them, taken for `altmas` by any shell, and
 `command("python")` one that understands `-c CODE` and `-W error`. Where the start of a process is what a test is about,
-its death by SIGKILL, or what is changed before altmas is imported, the test starts a Python of its own; so does one
-whose command gets further streams (`>(wc -c)`) or starts processes itself (`altmas simulate`).
+or what is changed before altmas is imported, the test starts a Python of its own; so does one whose command gets
+further streams (`>(wc -c)`) or starts processes itself (`altmas simulate`), which a fork cannot. With ONE_PROCESS in
+its environment a fork does in its own process what joblib would do in others.
 
 The program (CLIENT) hands its arguments, environment, folder and streams to the process that forks (`_serve`), passes
-on signals, and ends as the fork ends.
+on signals, and ends as the fork ends. If the program is killed, so is the fork.
 """
 
 import atexit
@@ -34,6 +35,8 @@ IMPORTED = (
     "sklearn.neighbors sklearn.decomposition sklearn.feature_extraction.text rich.progress rich.table typer.rich_utils"
 ).split()
 """What commands import, loaded once. Not JAX, which starts threads."""
+
+ONE_PROCESS = "ALTMAS_TESTS_ONE_PROCESS"
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -166,6 +169,10 @@ def _become(streams: list[int], name: str, arguments: list[str], cwd: str, env: 
         _take_terminal()
     os.environ.clear()
     os.environ.update(env)
+    if ONE_PROCESS in env:
+        import joblib
+
+        joblib.parallel_config("sequential")
     os.chdir(cwd)
     sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), encoding="utf-8")
     sys.stdout = sys.__stdout__ = _writer(1)  # type: ignore[misc]

@@ -210,7 +210,7 @@ def pinned(probs, known):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_every_metric_scores_as_brute_force_from_the_definition(case, seed):
     a, probs, known = case(seed)
     n_classes = probs.shape[-1]

@@ -36,16 +36,16 @@ def test_every_draw_has_its_probability_and_every_stage_its_sizes():
 
 def test_estimates_replay_bit_for_bit_from_the_history_alone():
     """Nothing that is remembered between calls changes an answer, and an undo is an undo."""
-    pool, truth = world(n=500, scores=True)
+    pool, truth = world(n=300, scores=True)
     task, history = told(Assured(), pool, truth, ["accuracy", "per_class"], 90)
     first = Assured().estimate(task, history)
-    again, _ = world(n=500, scores=True)
+    again, _ = world(n=300, scores=True)
     fresh = Task(again, metric_set(["accuracy", "per_class"], again), seed=0)
-    copied = History(500, tuple(history.batches), dict(history.labels))
+    copied = History(300, tuple(history.batches), dict(history.labels))
     assert [(e.value, e.low, e.high) for e in Assured().estimate(fresh, copied)] == [
         (e.value, e.low, e.high) for e in first
     ]
-    shorter = History(500, history.batches[:2], dict(list(history.labels.items())[:40]))
+    shorter = History(300, history.batches[:2], dict(list(history.labels.items())[:40]))
     Assured().estimate(task, shorter)
     assert [e.value for e in Assured().estimate(task, history)] == [e.value for e in first]
 
@@ -74,7 +74,7 @@ def test_coverage_and_label_value_on_a_pool_with_known_difficulty():
 def test_an_excellent_model_is_covered_too():
     """Accuracy 0.995 at 100 labels: most runs see no error, and a width of 0 would cover nothing."""
     pool, truth = world(n=2000, accuracy=0.995)
-    found = runs(Assured(belief=constant_belief), pool, truth, ["accuracy"], 100, 60, batch=50)
+    found = runs(Assured(belief=constant_belief), pool, truth, ["accuracy"], 100, 40, batch=50)
     covered = (found[:, 0, 1] <= found[:, 0, 3]) & (found[:, 0, 3] <= found[:, 0, 2])
     assert covered.mean() >= 0.9
     assert np.ptp(found[:, 0, 1:3], 1).mean() < 0.1

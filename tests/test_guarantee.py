@@ -314,7 +314,7 @@ def test_labels_without_an_error_say_no_more_than_the_rule_of_three(n):
 def test_uniform_draws_cost_at_most_a_third_of_clopper_pearsons_width(share):
     rng = np.random.default_rng(8)
     wide = exact = 0.0
-    for _ in range(4):
+    for _ in range(2):
         right = (rng.random(20_000) < share).astype(int)
         stages = session(rng, right, np.ones(20_000), np.full(20_000, 0.8), 400)
         low, high = interval(right_or_wrong(20_000), stages, budget=400)

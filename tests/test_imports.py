@@ -106,9 +106,14 @@ def imports(path: Path) -> Iterator[str]:
         for child in ast.iter_child_nodes(node):
             yield from walk(child)
 
-    for name in walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for name in walk(tree(path.read_text(encoding="utf-8"))):
         if name.split(".")[0] == "altmas":
             yield name.partition(".")[2]
+
+
+@cache
+def tree(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def entry(module: str) -> str:
@@ -170,7 +175,7 @@ def test_no_function_imports_altmas():
     """What is needed late is registered by name (altmas/above.py); the command line loads each command when it runs."""
     late = set()
     for name, path in modules().items():
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for function in ast.walk(tree(path.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 inside = [node.module for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
                 late |= {(name, module) for module in inside if (module or "").startswith("altmas")}

@@ -10,7 +10,7 @@ import pytest
 
 import altmas
 from session_world import create, pool
-from web_world import Page, axe_violations, eventually, threaded
+from web_world import NO_FAULT, Page, axe_in_both_schemes, axe_violations, eventually, threaded
 
 pytest.importorskip("selenium", reason="browser tests need selenium")
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -169,20 +169,19 @@ SPILLED = """
     }).length + (document.documentElement.scrollWidth > innerWidth ? 1000 : 0);"""
 
 
-@pytest.mark.parametrize("width, height", [(390, 780), (820, 1180), (1440, 900)])
-def test_77_intents_stay_inside_their_buttons_and_get_the_space(page_of: Any, width: int, height: int) -> None:
+def test_77_intents_stay_inside_their_buttons_and_get_the_space(page_of: Any) -> None:
     session = many(INTENTS)
     browser = page_of(session)
-    browser.size(width, height)
     assert browser.js("return document.querySelectorAll('#choices button').length") == 77
-    assert browser.js(SPILLED) == 0
     groups = browser.js("return [...document.querySelectorAll('#choices h2')].map((one) => one.textContent)")
     assert {"card", "top", "transfer", "pending"} <= set(groups) and groups[-1] == "other"
+    for width, height in ((390, 780), (820, 1180), (1440, 900)):
+        browser.size(width, height)
+        assert browser.js(SPILLED) == 0, width
     item, classes = browser.js(
         "return ['.item', '.classes'].map((one) => document.querySelector(one).getBoundingClientRect().height)"
     )
-    if width > 860:
-        assert item < 200 and classes > 500  # one line of text leaves the rest to the classes
+    assert item < 200 and classes > 500  # on the wide screen one line of text leaves the rest to the classes
 
 
 TYPICAL = [  # class, what somebody who looks for it types
@@ -223,7 +222,7 @@ def test_an_intent_of_77_costs_at_most_four_keys_on_average(page_of: Any) -> Non
         "one.querySelector('span').textContent)"
     )
     spent, wanted = [], []
-    for name, query in TYPICAL[::2]:
+    for name, query in TYPICAL[::3]:
         typed = ""
         while name not in (found := browser.js(numbered)) or len(typed) == 1:
             if len(typed) == len(query):  # the word was not the class's: another one, all of it paid for
@@ -289,7 +288,7 @@ def test_key_to_next_item_with_999_classes(page_of: Any) -> None:
     measure = """
         const done = arguments[arguments.length - 1], took = [];
         const next = () => {
-            if (took.length === 15) return done(took.sort((a, b) => a - b));
+            if (took.length === 9) return done(took.sort((a, b) => a - b));
             const before = document.getElementById("item").dataset.handle, begun = performance.now();
             const one = new KeyboardEvent("keydown", { key: "1", code: "Digit1", bubbles: true });
             document.getElementById("search").dispatchEvent(one);
@@ -303,7 +302,7 @@ def test_key_to_next_item_with_999_classes(page_of: Any) -> None:
         setTimeout(next, 400);  // a second key at once would be taken for a double one"""
     browser.driver.set_script_timeout(60)
     took = browser.driver.execute_async_script(measure)
-    assert took[7] < 60, took  # the median, since other tests share the cores; alone all but one are below it
+    assert took[4] < 60, took  # the median, since other tests share the cores; alone all but one are below it
 
 
 # ---------------------------------------------------------------- what is shown
@@ -329,19 +328,19 @@ def test_long_texts_scroll_by_keyboard_and_the_question_stays(page_of: Any) -> N
     assert browser.js(at) == 0  # the next one begins at its beginning
 
 
-@pytest.mark.parametrize("width", [390, 820])
-def test_on_a_narrow_screen_the_classes_of_a_long_row_stay_in_sight(page_of: Any, width: int) -> None:
+def test_on_a_narrow_screen_the_classes_of_a_long_row_stay_in_sight(page_of: Any) -> None:
     rows = [{f"column {one}": f"value {one}" for one in range(16)}] * 60
     browser = page_of(create(pool=pool(items=rows), budget=30))
-    browser.size(width, 700)
     inside = """
         return [...document.querySelectorAll("#choices button")].every((one) => {
             const box = one.getBoundingClientRect();
             return box.top >= 0 && box.bottom <= innerHeight;
         }) && document.documentElement.scrollHeight > innerHeight;"""
-    assert browser.js(inside)
-    browser.js("window.scrollTo(0, 200)")
-    assert browser.js(inside)
+    for width in (390, 820):
+        browser.size(width, 700)
+        for top in (0, 200):
+            browser.js("window.scrollTo(0, arguments[0])", top)
+            assert browser.js(inside), (width, top)
 
 
 def test_the_history_strip_lists_what_was_said_and_leads_back(page_of: Any) -> None:
@@ -461,7 +460,7 @@ def test_two_answers_stand_side_by_side_in_shuffled_order_that_is_recorded(page_
     assert browser.text("question") == "Which answer is better?"
     assert "answer_a" not in browser.text("item")
     expected = []
-    for number in range(12):
+    for number in range(6):
         left, right = browser.js(
             "return [...document.querySelectorAll('.side-by-side .text')].map((one) => one.textContent.split(' ')[0])"
         )
@@ -484,19 +483,17 @@ def test_two_answers_stand_side_by_side_in_shuffled_order_that_is_recorded(page_
 # ---------------------------------------------------------------- accessibility and weight
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["few", "many", "image", "pair", "grades"])
-def test_axe_finds_nothing(page_of: Any, chromium: Browser, scheme: str, kind: str) -> None:
-    chromium.prefer(prefers_color_scheme=scheme)
+def test_axe_finds_nothing(page_of: Any, kind: str) -> None:
     if kind == "many":
         browser = page_of(many(INTENTS, items=["a long text\n" * 200] * 90))
         browser.press("card")
-        assert axe_violations(browser.driver) == []
+        assert axe_in_both_schemes(browser) == NO_FAULT
         browser.label(Keys.ENTER)
     elif kind == "image":
         pictures = np.random.default_rng(0).integers(0, 256, (60, 28, 28), np.uint8)
         browser = page_of(create(pool=pool(items=pictures), budget=30, instructions="Is it a cat?"))
-        assert axe_violations(browser.driver) == []  # with a dialog open
+        assert axe_in_both_schemes(browser) == NO_FAULT  # with a dialog open
         browser.press(Keys.ENTER)
         browser.label("1")
     elif kind == "pair":
@@ -510,21 +507,21 @@ def test_axe_finds_nothing(page_of: Any, chromium: Browser, scheme: str, kind: s
         browser.label("1")
         browser.press(Keys.ARROW_LEFT)
         browser.until(lambda: "You said" in browser.text("editing"))
-    assert axe_violations(browser.driver) == []
+    assert axe_in_both_schemes(browser) == NO_FAULT
 
 
 @pytest.mark.parametrize("classes", [2, 77, 999])
-def test_axe_finds_nothing_with_any_number_of_classes(page_of: Any, chromium: Browser, classes: int) -> None:
+def test_axe_finds_nothing_with_any_number_of_classes(page_of: Any, classes: int) -> None:
     browser = page_of(many([f"class_{number}_of_many" for number in range(classes)]))
-    for scheme in ("light", "dark"):
-        chromium.prefer(prefers_color_scheme=scheme)
-        assert axe_violations(browser.driver) == [], scheme
+    assert axe_in_both_schemes(browser) == NO_FAULT
 
 
 def test_axe_would_find_something(chromium: Browser) -> None:
     chromium.driver.get("data:text/html,<title>x</title><img src='x.png'><button></button>")
     found = axe_violations(chromium.driver)
     assert any(one.startswith("image-alt") for one in found) and any(one.startswith("button-name") for one in found)
+    chromium.driver.get("data:text/html,<style>@media (prefers-color-scheme: dark) {p {color: %23eee}}</style><p>pale")
+    assert any(one.startswith("color-contrast") for one in axe_in_both_schemes(chromium)["dark"])
 
 
 def test_single_keys_can_be_switched_off_and_the_new_item_is_announced(page_of: Any) -> None:
@@ -557,10 +554,11 @@ BORDERS = """
     }).reduce((least, one) => Math.min(least, one), 21);"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_borders_of_controls_have_a_contrast_of_three(page_of: Any, chromium: Browser, scheme: str) -> None:
-    chromium.prefer(prefers_color_scheme=scheme)
-    assert page_of(create(budget=60)).js(BORDERS) >= 3
+def test_borders_of_controls_have_a_contrast_of_three(page_of: Any) -> None:
+    browser = page_of(create(budget=60))
+    for scheme in ("light", "dark"):
+        browser.prefer(prefers_color_scheme=scheme)
+        assert browser.js(BORDERS) >= 3, scheme
 
 
 WEIGHT = """

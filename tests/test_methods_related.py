@@ -85,12 +85,13 @@ def test_a_surrogate_stands_in_where_there_are_no_scores(name, runs, least):
     assert covered.mean() >= least
 
 
+@pytest.mark.parametrize("runs", [20, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["stratified", "druck", "paula", "adastrat"])
-def test_an_imitation_of_the_model_stands_in_where_there_are_no_scores(name):
-    """40 runs of 100 labels from features alone. The imitation sees no label, so what is unbiased stays so; tolerance
+def test_an_imitation_of_the_model_stands_in_where_there_are_no_scores(name, runs):
+    """Runs of 100 labels from features alone. The imitation sees no label, so what is unbiased stays so; tolerance
     as above."""
     method = method_named(name)
-    for metric, (errors, covered) in repeated(method, names_for(name), 100, 40, scores=False).items():
+    for metric, (errors, covered) in repeated(method, names_for(name), 100, runs, scores=False).items():
         allowed = 3.5 * errors.std() / np.sqrt(len(errors)) + (0.0 if metric == "accuracy" else 0.01)
         assert abs(errors.mean()) < (0.02 if method.traits.biased else allowed), metric
         assert covered.mean() >= 0.85, metric
@@ -160,7 +161,7 @@ def test_adaptive_allocation_admits_its_bias():
         assert METHODS[name].__doc__ and "fter" in METHODS[name].__doc__
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [12, pytest.param(200, marks=pytest.mark.slow)])
 def test_the_labels_of_a_half_do_not_decide_where_it_is_drawn(runs):
     """katariya, 150 labels: accuracy within 3 standard errors; its own buckets overstated it by 0.6 of its error."""
     errors, _ = repeated(method_named("katariya"), ["accuracy"], 150, runs)["accuracy"]

@@ -8,7 +8,7 @@ pytest.importorskip("selenium", reason="browser tests need selenium")
 
 from test_browser import Browser, pytestmark  # noqa: E402, F401
 from test_report import CLASSES, EVIL, make_session, many  # noqa: E402, F401
-from web_world import axe_violations  # noqa: E402
+from web_world import NO_FAULT, axe_in_both_schemes  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -117,18 +117,13 @@ def test_nothing_is_clipped_on_paper(opened, paper):
 def faults(browser):
     """{scheme: what axe-core finds} with all details open."""
     browser.js("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    found = {}
-    for scheme in ("light", "dark"):
-        browser.prefer(prefers_color_scheme=scheme)
-        found[scheme] = axe_violations(browser.driver)
-    browser.prefer()
-    return found
+    return axe_in_both_schemes(browser)
 
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_axe_finds_nothing(opened, width):
     opened.size(width, 900)
-    assert faults(opened) == {"light": [], "dark": []}
+    assert faults(opened) == NO_FAULT
 
 
 def test_with_77_classes_it_opens_within_a_second_and_axe_finds_nothing(opened, many, tmp_path):  # noqa: F811
@@ -141,4 +136,4 @@ def test_with_77_classes_it_opens_within_a_second_and_axe_finds_nothing(opened, 
     assert min(seconds) < 1
     opened.size(390, 900)
     assert opened.js("return document.documentElement.scrollWidth") <= 390
-    assert faults(opened) == {"light": [], "dark": []}
+    assert faults(opened) == NO_FAULT

@@ -131,12 +131,12 @@ def test_the_influence_of_a_row_is_how_its_label_moves_the_metric(name):
 
 
 def test_weights_of_one_change_no_number():
-    pool, truth = world(n=400, scores=True)
+    pool, truth = world(n=200, scores=True)
     metrics = metric_set(["accuracy", "macro_f1", "recall[1]", "roc_auc[1]", "accuracy@half=odd"], pool)
     answers = []
-    for weights in (None, np.ones(400), np.full(400, 7.0)):
+    for weights in (None, np.ones(200), np.full(200, 7.0)):
         task = Task(pool if weights is None else weighted(pool, weights), metrics, seed=3)
-        history = label_until(Assured(), task, History(400), 90, 30, truth.__getitem__)
+        history = label_until(Assured(), task, History(200), 60, 30, truth.__getitem__)
         answers.append((history.drawn.tolist(), list(Assured().estimate(task, history))))
     assert answers[0] == answers[1]
     assert answers[0][0] == answers[2][0]
@@ -153,7 +153,9 @@ def test_draws_are_in_proportion_to_the_weights():
     assert (first.drawn < 60).sum() > 15  # 4 of 40 if all rows were alike
 
 
-def covered(method, n, labels, runs, spread=1.0, accuracy=0.85, asked=("accuracy", "recall[1]", "accuracy@half=odd")):
+def covered(
+    method, n, labels, runs, spread=1.0, accuracy=0.85, asked=("accuracy", "recall[1]", "accuracy@half=odd"), batch=20
+):
     """(share of runs whose interval covers the value of the expanded pool, bias over RMSE) of each metric."""
     inside, errors = [], []
     for seed in range(runs):
@@ -163,7 +165,7 @@ def covered(method, n, labels, runs, spread=1.0, accuracy=0.85, asked=("accuracy
         pool = weighted(pool, k)
         metrics = metric_set(list(asked), pool)
         task = Task(pool, metrics, seed=seed)
-        history = label_until(method, task, History(n), labels, 20, truth.__getitem__)
+        history = label_until(method, task, History(n), labels, batch, truth.__getitem__)
         true = truth_values(pool, truth, metrics)
         found = list(method.estimate(task, history))
         inside.append([one.low <= true[one.metric] <= one.high for one in found])
@@ -174,8 +176,8 @@ def covered(method, n, labels, runs, spread=1.0, accuracy=0.85, asked=("accuracy
 
 @pytest.mark.parametrize("method", [Assured(belief=constant_belief), Tradition()])
 def test_intervals_cover_the_expanded_pool(method):
-    share, bias = covered(method, n=600, labels=100, runs=40)
-    assert (share >= 0.875).all()  # 0.95 less 2 standard errors of 40 runs
+    share, bias = covered(method, n=600, labels=100, runs=24, batch=50)
+    assert (share >= 0.86).all()  # 0.95 less 2 standard errors of 24 runs
     assert (np.abs(bias) < 0.5).all()
 
 
@@ -228,13 +230,13 @@ def test_a_guarantee_counts_weights():
     pool, hits = weighted(pool, counts), 0
     method, metrics = Assured(belief=constant_belief), metric_set(["accuracy", "recall[1]"], pool)
     true = truth_values(pool, truth, metrics)
-    for seed in range(8):
+    for seed in range(4):
         task = Task(pool, metrics, seed=seed, budget=100)
         history = label_until(method, task, History(400), 100, 50, truth.__getitem__)
         ends = [guaranteed_interval(method, task, history, one) for one in metrics]
         hits += sum(low <= true[one.name] <= high for one, (low, high) in zip(metrics, ends, strict=True))
         assert all(high - low < 0.7 for low, high in ends)
-    assert hits >= 15
+    assert hits >= 7
     whole = History(400, batches=history.batches, labels=dict(enumerate(truth.tolist())))
     for one in metrics:
         low, high = guaranteed_interval(method, task, whole, one)
@@ -324,7 +326,7 @@ def test_the_command_line_takes_a_column_of_weights(tmp_path):
     run("init", tmp_path / "s.altmas", *given, "--id", "id")
     with altmas.Session.open(tmp_path / "s.altmas") as session:
         assert session.pool.weights.sum() == 240
-    assert "tradition" in run("simulate", *given, "--truth", "truth", "--budget", "30", "--repeats", "2").out
+    assert "tradition" in run("simulate", *given, "--truth", "truth", "--budget", "30", "--repeats", "2", "-j", 1).out
 
 
 def test_a_pool_with_weights_grows_with_weights_alone():

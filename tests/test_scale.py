@@ -1,11 +1,22 @@
 """The scale benchmark measures a cell, and the page shows what was measured."""
 
 import numpy as np
+import pytest
 
 from benchmarks import scale
 from benchmarks.store import read_csv
 
 
+def test_a_small_cell_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(scale, "DATA", tmp_path)
+    monkeypatch.setattr(scale, "LABELS", 20)
+    folder, path = scale.made_up(300, 4, 3), tmp_path / "one.altmas"
+    found = scale.new_session(folder, path, True) | scale.next_call(folder, path, True)
+    assert {"first ask", "100 labels", "estimate GB", "open, status", "next estimate"} <= found.keys()
+    assert 0 < found["first ask"] < 60 and found["estimate GB"] > 0.05 and found["sampled"] == 300
+
+
+@pytest.mark.slow
 def test_a_small_cell_is_measured_in_processes_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(scale, "DATA", tmp_path)
     found = scale.measure(300, 4, 3, True)

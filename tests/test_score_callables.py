@@ -45,11 +45,11 @@ SEVERAL = (functools.partial(roc_auc_score, multi_class="ovr"), average_precisio
 
 @pytest.mark.parametrize("function", BINARY)
 def test_with_every_label_the_value_is_the_functions(function):
-    pool, truth = binary(200)
+    pool, truth = binary(100)
     session = altmas.Session.create(None, pool, metrics=[function])
     session.run(lambda query: CLASSES[truth[query.index]], progress=False, batch=50)
     (one,) = session.estimate()
-    assert one.value == pytest.approx(function(truth, pool.scores[:, 1], sample_weight=np.ones(200)), abs=1e-12)
+    assert one.value == pytest.approx(function(truth, pool.scores[:, 1], sample_weight=np.ones(100)), abs=1e-12)
     assert one.low == one.high == one.value
 
 

@@ -1,7 +1,6 @@
 """What is left when a labelling process is killed, and when two of them write at once."""
 
 import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import altmas
+import forks
 from benchmarks.operations.kill9 import kills
 from session_world import create, pool, truth
 
@@ -44,7 +44,9 @@ def test_a_process_killed_while_it_adds_items_leaves_whole_waves(tmp_path):
     for kill in range(3):
         path = tmp_path / f"{kill}.altmas"
         create(path).close()
-        process = subprocess.Popen([sys.executable, "-c", EXTENDER, str(path)], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [forks.command("python"), "-c", EXTENDER, str(path)], stdout=subprocess.PIPE, text=True
+        )
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         time.sleep(0.02 + 0.13 * kill)
         process.kill()
@@ -71,7 +73,7 @@ for row in range(first, first + 30):
 
 
 def teller(path: Path, name: str, first: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", TELLER, str(path), name, str(first)]
+    command = [forks.command("python"), "-c", TELLER, str(path), name, str(first)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -115,7 +117,10 @@ def test_two_processes_that_ask_at_once_never_get_the_same_point(tmp_path):
     create(path, budget=40).close()
     both = [
         subprocess.Popen(
-            [sys.executable, "-c", ASKER, str(path), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [forks.command("python"), "-c", ASKER, str(path), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for name in ("ana", "bob")
     ]
@@ -153,11 +158,11 @@ for path in sys.argv[1:]:
 def test_another_process_reproduces_every_draw_and_estimate_bit_for_bit(methods, tmp_path):
     paths = [tmp_path / f"{method}.altmas" for method in methods]
     for path in paths:
-        with create(path, method=path.stem, metrics=["accuracy", "macro_f1"], budget=16, pool=pool(200)) as session:
+        with create(path, method=path.stem, metrics=["accuracy", "macro_f1"], budget=16, pool=pool(100)) as session:
             while queries := session.ask(8):
                 session.tell({query.id: truth(query) for query in queries})
                 session.estimate()
-    command = [sys.executable, "-c", REPLAYER, *map(str, paths)]
+    command = [forks.command("python"), "-c", REPLAYER, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split().count("estimate") == done.stdout.split().count("draw") == 2 * len(methods)

@@ -173,21 +173,21 @@ def test_features_that_say_nothing_are_no_trouble(features):
 @pytest.mark.parametrize("columns", [3, 40])
 def test_points_that_were_not_fitted_are_told_much_as_if_they_had_been(columns, monkeypatch):
     rng = np.random.default_rng(7)
-    truth = rng.integers(0, 3, 3_000)
-    features = rng.normal(0, 0.7, (3_000, columns)) + rng.normal(0, 1, (3, columns))[truth]
-    predictions = np.where(rng.random(3_000) < 0.1, (truth + 1) % 3, truth)
+    truth = rng.integers(0, 3, 1_500)
+    features = rng.normal(0, 0.7, (1_500, columns)) + rng.normal(0, 1, (3, columns))[truth]
+    predictions = np.where(rng.random(1_500) < 0.1, (truth + 1) % 3, truth)
     pool = altmas.Pool(features, predictions, classes=[0, 1, 2])
     whole = describe(pool)
-    monkeypatch.setattr(views, "FITTED", 1_000)
-    monkeypatch.setattr(views, "CHUNK", 700)
+    monkeypatch.setattr(views, "FITTED", 500)
+    monkeypatch.setattr(views, "CHUNK", 350)
     monkeypatch.setattr(space, "DISTANCES", 1e6)
-    rows = views.fitted_rows(3_000)
-    assert len(rows) == 1_000 and (np.diff(rows) > 0).all()
+    rows = views.fitted_rows(1_500)
+    assert len(rows) == 500 and (np.diff(rows) > 0).all()
     part = describe(altmas.Pool(features, predictions, classes=[0, 1, 2]))
     for name in ("ease", "components", "kernel", "doubt"):
         assert getattr(part, name).shape == getattr(whole, name).shape
         assert np.isfinite(getattr(part, name)).all()
-    others = np.setdiff1d(np.arange(3_000), rows)
+    others = np.setdiff1d(np.arange(1_500), rows)
     assert np.corrcoef(part.doubt[others], whole.doubt[others])[0, 1] > 0.9
     near = part.kernel @ part.kernel[others[0]]
     assert np.corrcoef(near[others], (whole.kernel @ whole.kernel[others[0]])[others])[0, 1] > 0.7

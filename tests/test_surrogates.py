@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import forks
 from altmas.compute import threads
 from altmas.methods.paper.information import bald
 from altmas.methods.paper.surrogates import SURROGATES, Ensemble, MCDropout, Training, surrogate_named
@@ -277,9 +277,8 @@ print(json.dumps({
 
 def fit_elsewhere(**environment):
     kept = {name: value for name, value in os.environ.items() if name not in ("JAX_COMPILATION_CACHE_DIR", "NPROC")}
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", FIT], env=kept | environment, capture_output=True, text=True, timeout=120
-    )
+    command = [forks.command("python"), "-W", "error", "-c", FIT]
+    run = subprocess.run(command, env=kept | environment, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout), run.stderr
 

@@ -95,6 +95,20 @@ def test_the_refusal_of_a_large_body_arrives_and_one_in_chunks_within_the_limit_
         assert "256 kB" in refused.json()["error"]
 
 
+@pytest.mark.parametrize("kind", [b"application/json", b"text/plain"])
+def test_a_refused_body_that_ends_late_does_not_reset_the_connection(page: Page, kind: bytes) -> None:
+    """The end of a body is often sent apart; had the server closed before, the reset could destroy its answer."""
+    with threaded(page) as address, connected(address) as connection:
+        head = HEAD.replace(b"application/json", kind) + b"Transfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head + f"{MAX_BODY + 1:x}\r\n".encode() + b" " * (MAX_BODY + 1) + b"\r\n")
+        time.sleep(0.3)
+        connection.sendall(b"0\r\n\r\n")
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 4") and answer.endswith(b'nothing was recorded"}')
+
+
 # ---------------------------------------------------------------- too many
 
 

@@ -7,7 +7,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ import pytest
 import uvicorn
 
 import altmas
+import forks
 from altmas.web import create_app, serving
 from altmas.web.access import Access
 from altmas.web.connections import LimitedProtocol, Loop
@@ -138,7 +138,7 @@ class Server:
             f"altmas.Session.open(sys.argv[1]).label(open_browser=False, port={self.port}, **{self.options!r})"
         )
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, str(self.path), str(Path(__file__).parent)],
+            [forks.command("python"), "-c", code, str(self.path), str(Path(__file__).parent)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -200,16 +200,25 @@ def served(path: Path, **options: Any) -> Iterator[Server]:
 
 AXE = "axe-core@4.10.3"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-AXE_ALIKE = 40
+COLOURS = ["color-contrast", "link-in-text-block"]
+"""The rules that look at colours: all that another colour scheme can break."""
+AXE_ALIKE = 10
 AXE_RUN = """
 const [rules, alike, done] = arguments;
-const taken = [...document.querySelectorAll("*")].map((parent) => [parent, [...parent.children].slice(alike)]);
-for (const [, children] of taken) children.forEach((child) => child.remove());
+const taken = [...document.querySelectorAll("*")].flatMap((parent) => {
+    const count = {};
+    return [...parent.children].filter((child) => {
+        const kind = `${child.tagName} ${child.getAttribute("class")}`;
+        count[kind] = (count[kind] ?? 0) + 1;
+        return count[kind] > alike;
+    });
+}).map((child) => [child, document.createComment("")]);
+for (const [child, place] of taken) child.replaceWith(place);
 const end = (found) => {
-    for (const [parent, children] of taken) parent.append(...children);
+    for (const [child, place] of taken.reverse()) place.replaceWith(child);
     done(found);
 };
-axe.run(document, { runOnly: rules }).then(
+axe.run(document, { runOnly: rules, resultTypes: ["violations"] }).then(
     (found) => end(found.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.html.slice(0, 200)} `
         + `${node.failureSummary.replace(/\\s+/g, " ").slice(0, 300)}`))),
     (error) => end([`axe failed: ${error}`]));
@@ -234,12 +243,25 @@ def axe_script() -> Path:
     return script
 
 
-def axe_violations(driver: Any) -> list[str]:
+def axe_violations(driver: Any, rules: list[str] = RULES) -> list[str]:
     """What axe-core finds wrong with the page that a driver of selenium shows: WCAG 2.2 AA and good practice.
 
-    Of 999 buttons or rows that stand side by side it looks at the first 40: the others are made alike.
+    Of elements of one kind that stand side by side, such as 999 buttons, it looks at the first 10.
     """
     if not driver.execute_script("return Boolean(window.axe)"):
         driver.execute_script(axe_script().read_text(encoding="utf-8"))
     driver.set_script_timeout(100)
-    return list(driver.execute_async_script(AXE_RUN, RULES, AXE_ALIKE))
+    return list(driver.execute_async_script(AXE_RUN, rules, AXE_ALIKE))
+
+
+def axe_in_both_schemes(browser: Any) -> dict[str, list[str]]:
+    """{colour scheme: what axe-core finds}: by every rule in the light one, by those about colours in the dark one."""
+    found = {}
+    for scheme, rules in (("light", RULES), ("dark", COLOURS)):
+        browser.prefer(prefers_color_scheme=scheme)
+        found[scheme] = axe_violations(browser.driver, rules)
+    browser.prefer()
+    return found
+
+
+NO_FAULT: dict[str, list[str]] = {"light": [], "dark": []}

@@ -14,6 +14,7 @@ import hmac
 import ipaddress
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -53,6 +54,9 @@ MAX_BODY = 256 * 1024
 TOO_LARGE = f"expected a body of at most {MAX_BODY // 1024} kB; nothing was recorded"
 BODY_SECONDS = 20.0
 """How long a body may take to arrive."""
+
+MAX_DISCARDED, DISCARD_SECONDS = 4 * MAX_BODY, 1.0
+"""What is taken of a body that is refused, in bytes and seconds, before the refusal is sent."""
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
 PROXY = (
@@ -179,10 +183,12 @@ class Guard:
             await send(message)
 
         scope = self._below_root(scope)
-        answer = self._objection(scope) or self._admission(scope)
-        if answer is None and scope["method"] == "POST":
+        answer, headers = self._objection(scope) or self._admission(scope), Headers(scope=scope)
+        if answer is not None and _has_body(headers) and "expect" not in headers:  # else no body was sent yet
+            await _discard(receive)
+        elif answer is None and scope["method"] == "POST":
             receive, answer = await _read(receive)
-        if answer is not None and _has_body(Headers(scope=scope)):
+        if answer is not None and _has_body(headers):
             answer.headers["connection"] = "close"  # what is left of the body is not waited for
         await (answer or self.app)(scope, receive, hardened)
 
@@ -290,6 +296,8 @@ async def _read(receive: Receive) -> tuple[Receive, Response | None]:
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > MAX_BODY:
+                    if more:
+                        await _discard(receive)
                     return receive, _refusal(413, TOO_LARGE)
     except TimeoutError:
         return receive, _refusal(408, f"the body did not arrive within {BODY_SECONDS:g} s; nothing was recorded")
@@ -299,6 +307,20 @@ async def _read(receive: Receive) -> tuple[Receive, Response | None]:
         return parts.pop() if parts else await receive()
 
     return replayed, None
+
+
+async def _discard(receive: Receive) -> None:
+    """Take the rest of a body that is refused, so that the refusal arrives; not more of it than the limits say.
+
+    Closing a connection while parts of the body are unread or still arrive resets it, and the answer may be lost.
+    """
+    taken, more = 0, True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DISCARD_SECONDS):
+            while more and taken <= MAX_DISCARDED:
+                message = await receive()
+                taken += len(message.get("body", b""))
+                more = message.get("more_body", False)
 
 
 def _mark(secret: str, name: str) -> str:

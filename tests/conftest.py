@@ -23,7 +23,8 @@ LONGEST = (
     "test_session_crash test_outputs test_future test_judge_docs test_report_browser test_web_connections "
     "test_first_phase test_tuning test_methods_paper test_growing test_session_crafted test_row_weights "
     "test_methods_related test_guaranteed test_monitoring test_demo test_belief test_predict_performance test_space "
-    "test_ranking test_report test_extras test_web test_guarantee test_hostile_inputs test_compare test_every_metric test_site"
+    "test_ranking test_report test_extras test_web test_guarantee test_hostile_inputs test_compare test_every_metric "
+    "test_site"
 ).split()
 """Files of tests that take longest. They come first: one that began last would leave the other cores idle."""
 

@@ -4,13 +4,18 @@ import csv
 import os
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import typer.testing
 from typer.testing import CliRunner
 
 import forks
 from altmas.cli import app
+
+# The runner builds all commands anew at each call, which takes longer than most commands do.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 CLASSES = ("bird", "cat", "dog")
 

@@ -1,5 +1,6 @@
 """What all tests share. Those marked `paper` are skipped where the extra is not installed, and say so."""
 
+import gc
 import signal
 import threading
 from pathlib import Path
@@ -11,15 +12,19 @@ from session_world import create, truth
 
 
 def pytest_configure():
-    """Commands that tests interrupt inherit how this process takes an interrupt; a background job ignores it."""
+    """Commands that tests interrupt inherit how this process takes an interrupt, which a background job ignores."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(10_000, 20, 20)  # beside thousands of collected tests every look for garbage is a long one
 
 
 LONGEST = (
-    "test_docs test_label_page test_browser test_judge_docs test_surrogates test_session_crash test_owner_pages "
-    "test_methods_related test_assured test_validity test_demo test_every_metric test_cli test_future test_contract "
-    "test_growing test_monitoring test_score_callables test_compare test_guaranteed test_web_connections test_site"
+    "test_label_page test_docs test_browser test_surrogates test_owner_pages test_cli test_assured test_contract "
+    "test_session_crash test_outputs test_future test_judge_docs test_report_browser test_web_connections "
+    "test_first_phase test_tuning test_methods_paper test_growing test_session_crafted test_row_weights "
+    "test_methods_related test_guaranteed test_monitoring test_demo test_belief test_predict_performance test_space "
+    "test_ranking test_report test_extras test_web test_guarantee test_hostile_inputs test_compare test_every_metric "
+    "test_site"
 ).split()
 """Files of tests that take longest. They come first: one that began last would leave the other cores idle."""
 

@@ -1,8 +1,8 @@
 """A session from a table that lives elsewhere: seconds of processor and peak memory of the process that asks for it.
 
 `python -m benchmarks.engines --rows 10000000 arrow duckdb spark` makes a folder of Parquet files (an id, a
-class of ten, a slice, 16 numbers as features, a text that nobody needs), makes a session of it through each engine in a
-process of its own, and writes benchmarks/results/engines.csv. docs/engines.md has the table.
+class of ten, a slice, 16 numbers as features, a text that nobody needs), makes a session of all rows (`sample=0`)
+through each engine in a process of its own, and writes benchmarks/results/engines.csv. docs/engines.md has the table.
 """
 
 import argparse
@@ -107,8 +107,9 @@ def run(engine: str, folder: Path, rows: int) -> dict[str, Any]:
     table, features = ENGINES[engine](folder)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         pool = altmas.Pool.from_table(
-            table, prediction="vendor", id="case", slices="scanner", features=features, store=f"{name}/pool.parquet"
-        )
+            table, prediction="vendor", id="case", slices="scanner", features=features, store=f"{name}/pool.parquet",
+            sample=0,
+        )  # fmt: skip
         assert len(pool) == rows
         altmas.Session.create(f"{name}/s.altmas", pool, metrics=["accuracy"], budget=300).close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,7 +1,7 @@
 """What a pool is given, checked and brought into one form: classes, features, ids, slices, groups, weights, items."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,23 @@ from altmas.pool.models import (
     array_of,
 )
 from altmas.pool.naming import (
+    PART,
     Name,
+    WholeNumbers,
     as_whole,
     is_missing,
     names_of,
     refuse_unwritable,
 )
+from altmas.pool.scratch import give_back
 from altmas.suggest import listing
 from altmas.tensors import detached
 
 CHUNK = 4_194_304
 """Numbers looked at together, so that a memory-mapped pool never has to fit into memory."""
+
+LISTED = 200_000
+"""Integer ids of a larger pool are kept as an array."""
 
 MISSING = "(missing)"
 """The slice of points that have no value in a slice column."""
@@ -38,7 +44,10 @@ def factorised(names: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         seen, inverse = np.unique(names, return_inverse=True)
         return seen.tolist(), inverse
     code_of: dict[str, int] = {}
-    rows = np.fromiter((code_of.setdefault(name, len(code_of)) for name in names.tolist()), np.int64, len(names))
+    rows = np.empty(len(names), np.int64)
+    for start in range(0, len(names), PART):
+        part = names[start : start + PART].tolist()
+        rows[start : start + PART] = [code_of.setdefault(name, len(code_of)) for name in part]
     return list(code_of), rows
 
 
@@ -143,14 +152,20 @@ def _refuse_not_finite(array: NDArray[Any]) -> None:
             value = chunk[row, column]
             reason = "is too large for float32" if np.isfinite(value) else "is not a finite number"
             raise PoolError(f"features, row {start + row}, column {column}: {value} {reason}")
+        give_back(array)
 
 
 def checked_ids(ids: ArrayLike | None, n: int) -> Sequence[Name]:
     if ids is None:
         return range(n)
-    listed: list[Name] = names_of(ids, "ids").tolist()
-    if len(listed) != n:
-        raise PoolError(f"ids has {len(listed)} entries, predictions has {n}; one id per point")
+    names = names_of(ids, "ids")
+    if len(names) != n:
+        raise PoolError(f"ids has {len(names)} entries, predictions has {n}; one id per point")
+    if names.dtype == np.int64 and n > LISTED:
+        in_order = np.sort(names)  # np.unique takes six times the memory
+        if (in_order[1:] > in_order[:-1]).all():
+            return WholeNumbers(names)
+    listed: list[Name] = names.tolist()
     if len(set(listed)) != n:
         first: dict[Name, int] = {}
         for row, name in enumerate(listed):
@@ -170,7 +185,7 @@ def checked_slices(slices: Mapping[str, ArrayLike], n: int) -> dict[str, NDArray
             raise PoolError(f"slice {name!r} has shape {column.shape}, predictions has {n} rows; one value per point")
         try:
             checked[str(name)] = _slice_values(column)
-            refuse_unwritable(checked[str(name)].tolist(), f"slice {name!r}")
+            refuse_unwritable(checked[str(name)], f"slice {name!r}")
         except TypeError as cause:
             raise PoolError(f"slice {name!r} holds values that are neither texts nor numbers") from cause
     return checked
@@ -224,7 +239,7 @@ def refuse_half_characters(items: Sequence[Any] | None) -> None:
 def _slice_values(column: NDArray[Any]) -> NDArray[np.str_]:
     """The values as texts; whole floats as integers, since gaps turn integers into floats on the way in."""
     if column.dtype.kind not in "biuf":
-        column = column.astype(object if column.dtype.kind in "OUT" else np.str_).astype(object)
+        column = column.astype(object if column.dtype.kind in "OUT" else np.str_, copy=False).astype(object, copy=False)
     seen, inverse = factorised(column)
     if column.dtype == np.float32:
         seen = [float(str(np.float32(value))) for value in seen]  # 0.1, not 0.10000000149011612
@@ -237,15 +252,37 @@ def hashes_of(model: Model) -> list[str]:
     return [hash_of(part) for part in (model.predictions, model.scores) if part is not None]
 
 
+def ids_as_text(ids: Sequence[Name]) -> Iterator[str]:
+    """The ids in quotes, one in a line, some at a time."""
+    return _joined(ids, "\n")
+
+
+def slices_as_text(slices: Mapping[str, NDArray[np.str_]]) -> Iterator[str]:
+    """repr([(name, [value, ...]), ...]), some at a time."""
+    yield "["
+    for place, name in enumerate(sorted(slices)):
+        yield f"{', ' if place else ''}({name!r}, ["
+        yield from _joined(slices[name], ", ")
+        yield "])"
+    yield "]"
+
+
+def _joined(values: Sequence[Any] | NDArray[Any], between: str) -> Iterator[str]:
+    for start in range(0, len(values), PART):
+        yield (between if start else "") + between.join(repr(str(one)) for one in values[start : start + PART])
+
+
 def hash_of(value: Any) -> str:
-    """SHA-256 of a text, or of an array's shape and its values as float32 (codes as int64), in chunks."""
+    """SHA-256 of a text, of texts put together, or of an array's shape and its float32 values (codes: int64)."""
     digest = hashlib.sha256()
-    if isinstance(value, str):
-        digest.update(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, str | Iterator):
+        for text in [value] if isinstance(value, str) else value:
+            digest.update(text.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
     kind = np.int64 if value.ndim == 1 else np.float32
     step = max(1, CHUNK // value[:1].size)
     digest.update(repr(value.shape).encode())
     for start in range(0, len(value), step):
         digest.update(np.ascontiguousarray(value[start : start + step], kind).tobytes())
+        give_back(value)
     return digest.hexdigest()

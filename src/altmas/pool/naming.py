@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +14,66 @@ from altmas.tensors import detached, is_tensor
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
+PART = 65_536
+"""Names that are looked at together: Python's texts and numbers take several times the memory of an array."""
+
 Name = str | int
 """A class or an id; a boolean is an integer here, as in Python."""
+
+
+class WholeNumbers(Sequence[int]):
+    """Ids of a large pool that are integers: eight bytes each, where a list of Python's integers has forty."""
+
+    def __init__(self, numbers: NDArray[np.int64]) -> None:
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[int]: ...
+    def __getitem__(self, place: int | slice) -> int | list[int]:
+        found: int | list[int] = self.numbers[place].tolist()
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        for start in range(0, len(self), PART):
+            yield from self[start : start + PART]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(int.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class RowsOfNumbers(Mapping[Name, int]):
+    """The row of each number, by bisection: a dictionary of 10,000,000 would take a gigabyte."""
+
+    def __init__(self, ids: WholeNumbers) -> None:
+        self.ids = ids
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        return np.argsort(self.ids.numbers)
+
+    @cached_property
+    def _sorted(self) -> NDArray[np.int64]:
+        return self.ids.numbers[self._order]
+
+    def __getitem__(self, name: Name) -> int:
+        if isinstance(name, int) and -(2**63) <= name < 2**63:
+            place = int(np.searchsorted(self._sorted, name))
+            if place < len(self._sorted) and self._sorted[place] == name:
+                return int(self._order[place])
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 def plain(value: object) -> object:
@@ -56,13 +115,15 @@ def refuse_masked(values: object, what: str) -> None:
         raise PoolError(f"{what}, {cell}: the value is masked ({count} are), that is missing; every point needs one")
 
 
-def refuse_unwritable(listed: list[str], what: str) -> None:
+def refuse_unwritable(listed: Sequence[str] | NDArray[np.str_], what: str) -> None:
     """PoolError naming the first text that has no UTF-8 and cannot be stored: one with half a character."""
-    if SURROGATE.search("\n".join(listed)):
-        row = next(row for row, text in enumerate(listed) if SURROGATE.search(text))
+    for start in range(0, len(listed), PART):
+        if not SURROGATE.search("\n".join(listed[start : start + PART])):
+            continue
+        row = next(row for row in range(start, len(listed)) if SURROGATE.search(listed[row]))
         raise PoolError(
-            f"{what}, row {row}: {listed[row]!r} holds half a character (a lone surrogate), which no file can keep; "
-            "write it otherwise"
+            f"{what}, row {row}: {str(listed[row])!r} holds half a character (a lone surrogate), which no file can "
+            "keep; write it otherwise"
         )
 
 
@@ -104,7 +165,7 @@ def _of_objects(values: list[Any], what: str) -> NDArray[Any]:
             return np.array(values, np.int64)
         except OverflowError:  # 128-bit hashes and the like are names all the same
             pass
-    texts = [str(value) for value in values]
+    texts = values if kinds == {str} else [str(value) for value in values]
     refuse_unwritable(texts, what)
     return _objects(texts)
 

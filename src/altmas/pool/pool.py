@@ -29,9 +29,11 @@ from altmas.pool.given import (
     given_classes,
     hash_of,
     hashes_of,
+    ids_as_text,
     inferred_classes,
     number_of_points,
     refuse_half_characters,
+    slices_as_text,
     words_of_model,
 )
 from altmas.pool.models import (
@@ -47,6 +49,8 @@ from altmas.pool.models import (
 )
 from altmas.pool.naming import (
     Name,
+    RowsOfNumbers,
+    WholeNumbers,
     as_whole,
     look_alikes,
     names_of,
@@ -354,11 +358,11 @@ class Pool:
         """One hash for each part: equal parts have equal hashes, whatever container they came in."""
         parts: dict[str, Any] = {
             "classes": repr([str(name) for name in self.classes]),
-            "ids": "\n".join(repr(str(name)) for name in self.ids),
+            "ids": ids_as_text(self.ids),
             "predictions": self.predictions if self.models else None,
             "features": self.features,
             "scores": self.scores,
-            "slices": repr([(name, self.slices[name].tolist()) for name in sorted(self.slices)]),
+            "slices": slices_as_text(self.slices),
         }
         if self.group is not None:
             parts["group"] = self.group
@@ -373,7 +377,9 @@ class Pool:
         return {part: hash_of(value) for part, value in parts.items() if value is not None}
 
     @cached_property
-    def _index_of_id(self) -> dict[Name, int]:
+    def _index_of_id(self) -> Mapping[Name, int]:
+        if isinstance(self.ids, WholeNumbers):
+            return RowsOfNumbers(self.ids)
         return {name: index for index, name in enumerate(self.ids)}
 
     @cached_property

@@ -22,8 +22,7 @@ BATCH = 64
 
 def embedded(texts: Sequence[str], what: str) -> NDArray[np.float32]:
     """(N, columns of the model) rows of length 1, rounded to 4 digits; MissingExtra, or PoolError without a model."""
-    require("embeddings", f"an embedding of {what}")
-    folder = _folder()
+    folder = model_folder(what)
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
@@ -31,8 +30,9 @@ def embedded(texts: Sequence[str], what: str) -> NDArray[np.float32]:
     return np.asarray(found, np.float32).round(4)
 
 
-def _folder() -> Path:
-    """Where the model lies."""
+def model_folder(what: str = "texts") -> Path:
+    """Where the model lies; MissingExtra, or PoolError without a model."""
+    require("embeddings", f"an embedding of {what}")
     given = os.environ.get(MODEL, "")
     if not (Path(given) / "config.json").is_file() or not given:
         said = f"{given} holds no model of sentence-transformers" if given else f"{MODEL} is not set"

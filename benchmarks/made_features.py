@@ -3,8 +3,8 @@
 python -m benchmarks.made_features run --runs 40     # resumable; goes on where it stopped
 python -m benchmarks.made_features table             # benchmarks/results/made_features.csv, docs/features.md
 
-Embeddings need the extra altmas[embeddings] and a model: --model FOLDER, or ALTMAS_EMBEDDING_MODEL. Where they cannot be
-made they are left out, and the command says why.
+Embeddings need the extra altmas[embeddings] and a model: --model FOLDER, or ALTMAS_EMBEDDING_MODEL. Where they cannot
+be made they are left out, and the command says why.
 
 Hard labels, accuracy alone. The label value is the variance of a random sample of as many labels (known exactly, drawn
 without replacement) over the mean squared error of `assured`.

@@ -39,7 +39,8 @@ def _sentence(one: Plain, tone: str) -> str:
     threshold, target = one["threshold"], one["target"]
     if threshold is None:
         half = (one["high"] - one["low"]) / 2
-        said = f"{one['metric']} is {share(one, one['value'])} ± {_bare(one, half, 1)}"
+        bounds = f" ({_bare(one, one['low'])}–{_bare(one, one['high'])})," if _lopsided(one) else ""
+        said = f"{one['metric']} is {share(one, one['value'])}{bounds} ± {_bare(one, half, 1)}"
         wanted = share(one, target, exact=True).removesuffix(" %")
         if tone == "good":
             return f"Precise enough: {said}, and ± {wanted} was wanted."
@@ -51,6 +52,12 @@ def _sentence(one: Plain, tone: str) -> str:
     relation = "at least" if one["low"] >= threshold else "below"
     wish = "allow" if one["lower_is_better"] else "need"
     return f"{'Good enough' if tone == 'good' else 'Not good enough'}: {said}, {relation} the {limit} you {wish}."
+
+
+def _lopsided(one: Plain) -> bool:
+    """Whether "value ± half the width" would say something else than the interval does."""
+    half = (one["high"] - one["low"]) / 2
+    return bool(max(one["high"] - one["value"], one["value"] - one["low"]) > 1.2 * half)
 
 
 def _others(judged: list[Plain]) -> str:

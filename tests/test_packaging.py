@@ -42,13 +42,21 @@ def test_the_matrix_of_the_workflow_the_classifiers_and_the_lowest_python_agree(
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_run_what_exists(path):
+    """Jobs need jobs that exist, steps run one thing each: a pinned action, targets of the Makefile, scripts of .ci."""
+    yaml = pytest.importorskip("yaml", reason="the workflows are YAML")
     text = path.read_text(encoding="utf-8")
-    targets = re.findall(r"^([\w]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    for called in re.findall(r"run: make ([\w ]+)", text):
-        assert set(called.replace(" PYTHON", "").split()) <= set(targets)
-    scripts = re.findall(r"python (\.ci/\w+\.py)", text)
-    assert all((ROOT / script).exists() for script in scripts)
-    assert "\t" not in text and "permissions:" in text
+    workflow = yaml.safe_load(text)
+    targets = set(re.findall(r"^([\w]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert workflow["permissions"] == {"contents": "read"} and workflow[True]  # YAML reads the key "on" as true
+    for job in workflow["jobs"].values():
+        assert job["runs-on"] and set([job["needs"]] if "needs" in job else []) <= set(workflow["jobs"])
+        for step in job["steps"]:
+            assert ("run" in step) != ("uses" in step) and "@" in step.get("uses", "@")
+            words = step.get("run", "").split()
+            assert words[:1] != ["make"] or {word for word in words[1:] if "=" not in word} <= targets
+            assert all((ROOT / script).exists() for script in re.findall(r"\.ci/\w+\.py", step.get("run", "")))
+    names = set(re.findall(r"\$\{\{ *(\w+)[^}]*\}\}", text))
+    assert names <= {"github", "matrix"} and "\t" not in text
 
 
 def test_hooks_before_a_commit_run_what_the_tests_have():

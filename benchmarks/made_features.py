@@ -1,9 +1,10 @@
 """Features made from texts against none, and against those that come with the pools: label value of `assured`.
 
-python -m benchmarks.made_features run --runs 20     # resumable; goes on where it stopped
+python -m benchmarks.made_features run --runs 40     # resumable; goes on where it stopped
 python -m benchmarks.made_features table             # benchmarks/results/made_features.csv, docs/features.md
 
-Embeddings need the extra altmas[embeddings]; without it they are left out.
+Embeddings need the extra altmas[embeddings] and a model: --model FOLDER, or ALTMAS_EMBEDDING_MODEL. Where they cannot
+be made they are left out, and the command says why.
 
 Hard labels, accuracy alone. The label value is the variance of a random sample of as many labels (known exactly, drawn
 without replacement) over the mean squared error of `assured`.
@@ -11,28 +12,30 @@ without replacement) over the mean squared error of `assured`.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 import io
 import math
+import os
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from altmas.extras import missing
+from altmas.errors import MissingExtra, PoolError
 from altmas.history import History
 from altmas.methods import Assured
 from altmas.metrics import metric_set
 from altmas.pool import Pool
-from altmas.pool.embeddings import embedded
+from altmas.pool.embeddings import MODEL, embedded, model_folder
 from altmas.pool.made_features import text_features
 from altmas.simulate import label_until
 from altmas.task import Task
 from benchmarks.data import NamedPool, data_folder, load
-from benchmarks.store import RESULTS, RUNS, Row, Runs, run_or_table, write_csv
+from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 NOTHING: Final = "texts that say nothing"
@@ -70,25 +73,21 @@ def pool_with(named: NamedPool, features: str) -> Pool:
     makers: dict[str, Callable[[], Any]] = {
         "none": lambda: None,
         "made from texts": lambda: text_features(texts_of(named.name)),
-        "embedding": lambda: embedding_of(named.name),
+        "embedding": lambda: embedded(texts_of(named.name), named.name),
         "given": lambda: named.features,
     }
     return Pool(makers[features](), named.predictions, classes=named.classes)
 
 
-def embedding_of(name: str) -> NDArray[np.float32]:
-    """The embeddings of a pool's texts, made once."""
-    file = RUNS / f"made_features-{name}.npy"
-    if not file.exists():
-        np.save(file, embedded(texts_of(name), name))
-    return np.asarray(np.load(file))
-
-
-def can_be_made(name: str, features: str) -> bool:
-    """Whether the pool has such features and this machine can make them."""
-    if name == NOTHING:
-        return features in ("none", "made from texts")
-    return features != "embedding" or not missing("embeddings") or (RUNS / f"made_features-{name}.npy").exists()
+def kinds_of(name: str) -> list[str]:
+    """The features that the pool can have on this machine; says which are left out, and why."""
+    kinds = [kind for kind in FEATURES if name != NOTHING or kind != "given"]
+    try:
+        model_folder()
+    except (MissingExtra, PoolError) as cause:
+        kinds.remove("embedding")
+        print(f"{name}: no embedding, since {cause}", file=sys.stderr)
+    return kinds
 
 
 def one_run(named: NamedPool, pool: Pool, seed: int) -> list[Row]:
@@ -106,17 +105,18 @@ def one_run(named: NamedPool, pool: Pool, seed: int) -> list[Row]:
 
 
 def run(runs: int) -> None:
-    """Make the runs that are missing, pool by pool, seed by seed."""
+    """Make the runs that are missing, pool by pool."""
     store = Runs(FILE, "pool", "features", "seed")
     for name in POOLS:
         named = loaded(name)
-        pools = {features: pool_with(named, features) for features in FEATURES if can_be_made(name, features)}
-        for seed in range(runs):
-            for features, pool in pools.items():
-                if (name, features, seed) not in store.done():
-                    cell: Row = {"pool": name, "features": features, "seed": seed}
-                    cell |= {"truth": named.accuracy, "points": len(pool)}
-                    store.add(cell | {"at": one_run(named, pool, seed)})
+        for features in kinds_of(name):
+            missing = [seed for seed in range(runs) if (name, features, seed) not in store.done()]
+            pool = pool_with(named, features) if missing else None
+            for seed in missing:
+                assert pool is not None
+                cell: Row = {"pool": name, "features": features, "seed": seed}
+                cell |= {"truth": named.accuracy, "points": len(pool)}
+                store.add(cell | {"at": one_run(named, pool, seed)})
 
 
 def table() -> list[Row]:
@@ -158,5 +158,19 @@ def write(rows: list[Row]) -> None:
     rewrite_page(DOCS / "features.md", {"made-features": markdown(heads, shown)})
 
 
+def main() -> None:
+    """Run, or make the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--model", help=f"folder with a model of sentence-transformers; else that in {MODEL}")
+    options = parser.parse_args()
+    if options.model is not None:
+        os.environ[MODEL] = options.model
+    if options.what == "run":
+        run(options.runs)
+    write(table())
+
+
 if __name__ == "__main__":
-    run_or_table(__doc__, run, lambda: write(table()), runs=20)
+    main()

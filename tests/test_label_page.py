@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -478,6 +479,25 @@ def test_two_answers_stand_side_by_side_in_shuffled_order_that_is_recorded(page_
     browser.press(Keys.ARROW_LEFT)
     browser.until(lambda: "You said: Right" in browser.text("editing"))
     assert browser.js("return document.querySelector('#choices .chosen').textContent") == "2Right"
+
+
+@pytest.mark.parametrize("classes", [INTENTS, [f"A{k:03} migraine with aura" for k in range(999)]], ids=["77", "999"])
+def test_what_needs_height_stands_beside_many_classes_where_there_is_room(page_of: Any, classes: list[str]) -> None:
+    """An image, or the fields of a row, get the height of a wide window; on a narrower one classes stand below."""
+    row = {f"field {field}": "a value" for field in range(12)}
+    for item, shown in ((np.zeros((60, 80), np.uint8), ".stage"), (row, ".fields")):
+        browser = page_of(many(classes, items=[item] * max(90, len(classes))))
+        browser.size(1440, 900)
+        eventually(partial(browser.js, "return document.querySelector(arguments[0])", shown))
+        left, right = (browser.js(BOX, one) for one in ("#item", ".classes"))
+        assert left["right"] < right["left"] and left["height"] > 600 and right["height"] > 400
+        assert browser.js("const item = document.getElementById('item'); return item.scrollHeight <= item.clientHeight")
+        browser.size(1000, 800)
+        assert browser.js(BOX, "#item")["bottom"] <= browser.js(BOX, ".classes")["top"]
+        browser.driver.get("about:blank")
+
+
+BOX = "return document.querySelector(arguments[0]).getBoundingClientRect().toJSON()"
 
 
 # ---------------------------------------------------------------- accessibility and weight

@@ -327,6 +327,7 @@ def test_the_headline_is_a_verdict_and_the_next_step():
         ),
         (aim(0.62, 0.55, 0.7, "bad", 0.8), "Not good enough: accuracy is 62 % (55–70), below the 80 % you need."),
         (aim(target=0.03), "Not precise enough yet: accuracy is 81 % ± 5.0, you want ± 3. About "),
+        (aim(1.0, 0.81, 1.0, target=0.06), "Not precise enough yet: accuracy is 100 % (81–100), ± 9.5, you want ± 6."),
         (
             aim(0.81, 0.785, 0.835, "good", target=0.025),
             "Precise enough: accuracy is 81 % ± 2.5, and ± 2.5 was wanted.",

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from altmas import Pool, Session
+
 pytest.importorskip("selenium", reason="browser tests need selenium")
 
 from test_browser import Browser, pytestmark  # noqa: E402, F401
@@ -137,3 +139,25 @@ def test_with_77_classes_it_opens_within_a_second_and_axe_finds_nothing(opened, 
     opened.size(390, 900)
     assert opened.js("return document.documentElement.scrollWidth") <= 390
     assert faults(opened) == NO_FAULT
+
+
+def test_on_paper_short_ids_stay_whole_beside_long_names(opened, tmp_path):
+    """Long names of classes break, not the ids of a few signs; long ids do."""
+    names = ["balance_not_updated_after_bank_transfer", "wrong_exchange_rate_for_cash_withdrawal"]
+    ids = [str(1000 + row) if row else "f" * 64 for row in range(60)]
+    pool = Pool(None, [names[row % 2] for row in range(60)], classes=names, ids=ids, items=["one line of text"] * 60)
+    session = Session.create(None, pool, method="tradition")
+    session.tell({one: names[0] for one in ids})
+    session.report(tmp_path / "r.html", items=True)
+    opened.driver.get((tmp_path / "r.html").as_uri())
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    opened.size(int((8.27 - 2 * 13 / 25.4) * 96), 1000)
+    lines = """
+        const all = document.createRange();
+        const lines = (one) => (all.selectNodeContents(one), all.getClientRects().length);
+        const cells = [...document.querySelectorAll('#items td.mono')].filter((one) => !one.closest('details'));
+        return cells.map((one) => [one.textContent.length, lines(one)]);"""
+    found = opened.js(lines)
+    assert len(found) == 30 and all(count == 1 for length, count in found if length == 4)
+    assert opened.js("return document.documentElement.scrollWidth <= innerWidth")
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

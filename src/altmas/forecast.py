@@ -130,6 +130,29 @@ def forecast(
 
     until  number of labels up to which is looked; by default the budget, or twice the labels once that is spent
     """
+    found = forecasts(method, task, history, [Goals(targets, thresholds)], until=until)
+    if found is None:
+        return None
+    return replace(found[0], minutes=found[0].more * seconds_per_label / 60)
+
+
+@dataclass(frozen=True)
+class Goals:
+    """What settles a session: every target reached, or every threshold decided."""
+
+    targets: Mapping[str, float]
+    thresholds: Mapping[str, float]
+
+    @property
+    def metrics(self) -> set[str]:
+        """Names of the metrics that have one."""
+        return {*self.targets, *self.thresholds}
+
+
+def forecasts(
+    method: Method, task: Task, history: History, goals: Sequence[Goals], *, until: int | None = None
+) -> list[Forecast] | None:
+    """A forecast for each of several goals that one session might have, from the same worlds; None as for one."""
     labels = len(history.labels)
     end = _end(task, history, until)
     if history.drawn_labels < LEAST_DRAWN or end <= labels or not isinstance(method, Rehearses):
@@ -137,19 +160,23 @@ def forecast(
     rehearsal = method.rehearse(task, history)
     if rehearsal is None:
         return None
-    task = replace(task, metrics=_chosen(task, {*targets, *thresholds}))
+    task = replace(task, metrics=_chosen(task, set().union(*(one.metrics for one in goals))))
     steps = _steps(labels, end)
     runs = [
-        _run(rehearsal, task, history, steps, targets, thresholds, world)
+        _run(rehearsal, task, history, steps, goals, world)
         for world in range(int(np.clip(WORK // max(len(task.metrics), 1), LEAST_WORLDS, MOST_WORLDS)))
     ]
-    bands = tuple(_bands(task, steps, np.array([run.widths for run in runs])))
-    if not targets and not thresholds:
-        return Forecast(labels, end, bands)
-    ends = [run.settled for run in runs]
-    more = _median_more(labels, steps, ends)
+    plain = Forecast(labels, end, tuple(_bands(task, steps, np.array([run.widths for run in runs]))))
+    return [
+        _with_chance(plain, steps, [run.settled[place] for run in runs]) if one.metrics else plain
+        for place, one in enumerate(goals)
+    ]
+
+
+def _with_chance(plain: Forecast, steps: Sequence[int], ends: Sequence[float]) -> Forecast:
+    """The forecast with what worlds that settled at so many labels, or never, say about a goal."""
     chance = (sum(map(math.isfinite, ends)) + 0.5) / (len(ends) + 1)
-    return Forecast(labels, end, bands, chance, more, more * seconds_per_label / 60)
+    return replace(plain, chance=chance, more=_median_more(plain.labels, steps, ends))
 
 
 def _end(task: Task, history: History, until: int | None) -> int:
@@ -177,10 +204,10 @@ def _chosen(task: Task, goals: set[str]) -> tuple[Metric, ...]:
 
 @dataclass(frozen=True)
 class _Run:
-    """One world: widths (steps, metrics), and the number of labels at which the goals were first met, or infinity."""
+    """One world: widths (steps, metrics); for each of the goals the number of labels that first met it, or infinity."""
 
     widths: list[list[float]]
-    settled: float
+    settled: list[float]
 
 
 def _run(
@@ -188,8 +215,7 @@ def _run(
     task: Task,
     history: History,
     steps: Sequence[int],
-    targets: Mapping[str, float],
-    thresholds: Mapping[str, float],
+    goals: Sequence[Goals],
     world: int,
 ) -> _Run:
     rng = np.random.default_rng([task.seed, world, len(history.labels)])
@@ -202,7 +228,7 @@ def _run(
         )
     ]
     widths = [[look.half_width(metric.name) for metric in task.metrics] for look in path]
-    return _Run(widths, _first_settled(path, steps, targets, thresholds))
+    return _Run(widths, [_first_settled(path, steps, one) for one in goals])
 
 
 def _fitted(history: History, steps: Sequence[int], rng: np.random.Generator) -> list[float]:
@@ -257,22 +283,21 @@ class _Look:
         proof = guaranteed_decision(self.method, self.task, self.history, metric, threshold)
         return clear if proof is None else proof.answer != "undecided"
 
-    def settled(self, targets: Mapping[str, float], thresholds: Mapping[str, float]) -> bool:
+    def settled(self, goals: Goals) -> bool:
         """Whether every target is reached, or every threshold decided."""
-        reached = all(self.half_width(name) <= target for name, target in targets.items())
-        if targets and reached:
+        reached = all(self.half_width(name) <= target for name, target in goals.targets.items())
+        if goals.targets and reached:
             return True
-        return bool(thresholds) and all(self.decided(name, value) for name, value in thresholds.items())
+        decided = (self.decided(name, value) for name, value in goals.thresholds.items())
+        return bool(goals.thresholds) and all(decided)
 
 
-def _first_settled(
-    path: Sequence[_Look], steps: Sequence[int], targets: Mapping[str, float], thresholds: Mapping[str, float]
-) -> float:
+def _first_settled(path: Sequence[_Look], steps: Sequence[int], goals: Goals) -> float:
     """The number of labels at which the goals are met; infinity if they are not at the last step."""
-    if not path[-1].settled(targets, thresholds):
+    if not path[-1].settled(goals):
         return math.inf
     earlier = zip(steps[:-1], path[:-1], strict=True)
-    return float(next((labels for labels, look in earlier if look.settled(targets, thresholds)), steps[-1]))
+    return float(next((labels for labels, look in earlier if look.settled(goals)), steps[-1]))
 
 
 # ---------------------------------------------------------------- imagined truth

@@ -22,8 +22,7 @@ BATCH = 64
 
 def embedded(texts: Sequence[str], what: str) -> NDArray[np.float32]:
     """(N, columns of the model) rows of length 1, rounded to 4 digits; MissingExtra, or PoolError without a model."""
-    require("embeddings", f"an embedding of {what}")
-    folder = _folder()
+    folder = model_folder(what)
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
@@ -31,8 +30,9 @@ def embedded(texts: Sequence[str], what: str) -> NDArray[np.float32]:
     return np.asarray(vectors, np.float32).round(4)
 
 
-def _folder() -> Path:
-    """Where the model lies."""
+def model_folder(what: str = "texts") -> Path:
+    """Where the model lies; MissingExtra, or PoolError without a model."""
+    require("embeddings", f"an embedding of {what}")
     folder = os.environ.get(MODEL, "")
     if not (Path(folder) / "config.json").is_file() or not folder:
         fault = f"{folder} holds no model of sentence-transformers" if folder else f"{MODEL} is not set"

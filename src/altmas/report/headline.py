@@ -39,7 +39,8 @@ def _sentence(row: Plain, tone: str) -> str:
     threshold, target = row["threshold"], row["target"]
     if threshold is None:
         half = (row["high"] - row["low"]) / 2
-        fact = f"{row['metric']} is {share(row, row['value'])} ± {_bare(row, half, 1)}"
+        bounds = f" ({_bare(row, row['low'])}–{_bare(row, row['high'])})," if _lopsided(row) else ""
+        fact = f"{row['metric']} is {share(row, row['value'])}{bounds} ± {_bare(row, half, 1)}"
         aim = share(row, target, exact=True).removesuffix(" %")
         if tone == "good":
             return f"Precise enough: {fact}, and ± {aim} was wanted."
@@ -51,6 +52,12 @@ def _sentence(row: Plain, tone: str) -> str:
     relation = "at least" if row["low"] >= threshold else "below"
     wish = "allow" if row["lower_is_better"] else "need"
     return f"{'Good enough' if tone == 'good' else 'Not good enough'}: {fact}, {relation} the {limit} you {wish}."
+
+
+def _lopsided(row: Plain) -> bool:
+    """Whether "value ± half the width" would say something else than the interval does."""
+    half = (row["high"] - row["low"]) / 2
+    return bool(max(row["high"] - row["value"], row["value"] - row["low"]) > 1.2 * half)
 
 
 def _others(judged: list[Plain]) -> str:

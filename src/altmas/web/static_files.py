@@ -1,4 +1,4 @@
-"""The files of the page, read once and sent without indentation, comments and the blanks of stylesheets.
+"""The files of the page, read once and sent without indentation, comments and most blanks around signs.
 
 The sources keep one rule for this: no comment in a script that lasts longer than its line, and no text that goes over
 lines (tests/test_static_files.py).
@@ -17,10 +17,18 @@ _COMMENT_LINE = re.compile(r"(//.*|/\*\*? .* \*/)")
 _TRAILING = re.compile(r"(?<=[;,{}()\[\]]) // [^`\"']*$")
 
 
+_BLANKS = re.compile(r" (=>?|[!=]==|&&|\|\||[?:]) |(,) |([{(\[]) | ([)\]}])|(?<=\)) (\{) ?")
+
+
 def slim_script(text: str) -> str:
-    """A script without indentation and without comments, line by line."""
+    """A script without indentation and comments, line by line; without blanks around signs where no text can be."""
     lines = (line.strip() for line in text.splitlines())
-    return "\n".join(_TRAILING.sub("", line) for line in lines if line and not _COMMENT_LINE.fullmatch(line)) + "\n"
+    kept = (_TRAILING.sub("", line) for line in lines if line and not _COMMENT_LINE.fullmatch(line))
+    return "\n".join(line if re.search("[\"'`/]", line) else _closer(line) for line in kept) + "\n"
+
+
+def _closer(code: str) -> str:
+    return _BLANKS.sub(lambda found: next(filter(None, found.groups())), code)
 
 
 def slim_style(text: str) -> str:
@@ -28,7 +36,7 @@ def slim_style(text: str) -> str:
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"\s+", " ", text)
     text = re.sub(r" ?([{}]) ?|([;:,]) ", lambda match: match[1] or match[2], text)
-    return text.replace(";}", "}").replace("}", "}\n").strip() + "\n"
+    return text.replace(";}", "}").strip() + "\n"
 
 
 def slim_page(text: str) -> str:

@@ -160,7 +160,7 @@ def told(method: Method, task: Task, truth: Array, history: History, labels: int
     avoided = (truth != task.pool.predictions) & telling.left_open
 
     def answerable(history: History) -> Array:
-        return history.outstanding[~avoided[history.outstanding]]
+        return np.asarray(history.outstanding[~avoided[history.outstanding]])
 
     while history.drawn_labels < labels and (history.open.any() or len(answerable(history))):
         step = min(STEP, labels - history.drawn_labels)

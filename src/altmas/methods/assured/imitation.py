@@ -173,7 +173,7 @@ def _sums(inputs: Floats, targets: Array) -> tuple[Array, Array]:
     return gram, products
 
 
-def _parts(inputs: Floats, dtype: DTypeLike = None) -> Iterator[tuple[slice, Array]]:
+def _parts(inputs: Floats, dtype: DTypeLike | None = None) -> Iterator[tuple[slice, Array]]:
     """Rows and their inputs with a constant, a few thousand at a time, each in the place of the one before."""
     scratch = Scratch()
     for start in range(0, len(inputs), 4_096):

@@ -3,17 +3,20 @@
     python -m benchmarks.scale run --n 1000000 --columns 64 --classes 10      # one cell
     python -m benchmarks.scale run                                            # every missing cell
     python -m benchmarks.scale long                                           # a session of 20,000 labels, printed
+    python -m benchmarks.scale price --runs 4                                 # what fits on a sample of points cost
     python -m benchmarks.scale table                                          # the files in results/, and the page
 
 Pools are made up: C overlapping normal classes, a linear model with noise in its coefficients, features in a .npy file
 that is memory-mapped. Each cell runs in processes of its own, so that its peak memory is its own; times are processor
-seconds. Finished cells are kept, so an interrupted benchmark goes on.
+seconds. `price`: the exact variance of the estimate of accuracy given the design (as in benchmarks.ablation), with the
+views of a pool fitted on 50,000 points and on all. Finished cells are kept, so an interrupted benchmark goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import resource
 import subprocess
@@ -31,8 +34,10 @@ import numpy as np  # noqa: E402  (thread caps come first)
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
+from altmas.memo import ArrayFile  # noqa: E402
+from altmas.methods.assured import views  # noqa: E402
 from altmas.pool import Pool  # noqa: E402
-from altmas.pool.first_phase import LARGE  # noqa: E402
+from altmas.pool.first_phase import AUTOMATIC, LARGE  # noqa: E402
 from altmas.session import Session  # noqa: E402
 from altmas.session.answers import Answer  # noqa: E402
 from altmas.types import Array  # noqa: E402
@@ -47,6 +52,8 @@ CELLS = (
     (1_000_000, 64, 100, False),
     (1_000_000, 64, 2, False),
     (1_000_000, 64, 10, True),
+    (10_000, 64, 2, False),
+    (10_000, 64, 100, False),
     (100_000, 16, 10, False),
     (100_000, 512, 10, False),
     (1_000_000, 16, 10, False),
@@ -60,6 +67,9 @@ CELLS = (
 LABELS, BATCH = 100, 10
 LONG, LONG_POINTS, LONG_BATCH = 20_000, 100_000, 200
 CELL_RUNS = Runs(RUNS / "scale.jsonl", "points", "columns", "classes", "scores")
+PRICE_POINTS = (100_000, 1_000_000)
+PRICE_RUNS = Runs(RUNS / "scale_price.jsonl", "points", "fitted", "repeat")
+PRICE_TABLE = RESULTS / "scale_price.csv"
 TABLE, PAGE, FIGURE = RESULTS / "scale.csv", DOCS / "scale.md", RESULTS / "scale.png"
 DATA = Path(tempfile.gettempdir()) / "altmas-scale"
 
@@ -204,6 +214,67 @@ def long_session(labels: int, points: int) -> Row:
     return {name: value for name, value in lap.figures.items() if "GB" not in name and name != "two labels"}
 
 
+# ---------------------------------------------------------------- what approximations cost
+
+
+def variance_of(points: int, fitted: int, repeat: int) -> float:
+    """Variance of accuracy given the design, over that of a random sample, with views fitted on so many points."""
+    from benchmarks import ablation  # not above: what it imports would be part of the memory of each cell
+
+    folder = made_up(points, 64, 10)
+    pool, truth = pool_in(folder, False), np.load(folder / "truth.npy")
+    pool.memo.file = ArrayFile(folder / f"description-{fitted}")
+    usual = views.FITTED
+    views.FITTED = fitted
+    try:
+        return float(ablation.run(pool, truth, "made up", "accuracy", repeat)["variance"])
+    finally:
+        views.FITTED = usual
+
+
+def run_price(repeats: int) -> None:
+    """Every missing run with views of a sample and of all points."""
+    for points in PRICE_POINTS:
+        for repeat in range(repeats):
+            for fitted in (views.FITTED, points):
+                if (points, fitted, repeat) not in PRICE_RUNS.done():
+                    variance = variance_of(points, fitted, repeat)
+                    PRICE_RUNS.add({"points": points, "fitted": fitted, "repeat": repeat, "variance": variance})
+
+
+def price_rows() -> list[Row]:
+    """A row for each number of points: label values with fits on a sample and on all, and the ratio of variances."""
+    variances = {PRICE_RUNS.key_of(run): run["variance"] for run in PRICE_RUNS.read()}
+    rows = []
+    for points in sorted({points for points, _, _ in variances}):
+        both = [r for size, fitted, r in variances if (size, fitted) == (points, points)]
+        pairs = np.array([(variances[points, views.FITTED, r], variances[points, points, r]) for r in both])
+        ratios = np.log(pairs[:, 0] / pairs[:, 1])
+        error = float(ratios.std(ddof=1)) / math.sqrt(len(ratios)) if len(ratios) > 1 else math.nan
+        values = 1 / np.exp(np.log(pairs).mean(0))
+        names = ("points", "runs", "value of a sample", "value of all", "ratio", "standard error")
+        numbers = (points, len(both), *(round(float(number), 3) for number in (*values, np.exp(ratios.mean()), error)))
+        rows.append(dict(zip(names, numbers, strict=True)))
+    return rows
+
+
+def price_table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown."""
+    head = ["points", "runs", "label value, fits on 50,000 points", "label value, fits on all", "variance, ratio"]
+    return markdown(
+        head,
+        [
+            [
+                f"{int(row['points']):,}",
+                row["runs"],
+                *(f"{float(row[name]):.2f}" for name in ("value of a sample", "value of all")),
+                f"{float(row['ratio']):.3f} ± {float(row['standard error']):.3f}",
+            ]
+            for row in rows
+        ],
+    )
+
+
 # ---------------------------------------------------------------- tables
 
 
@@ -211,6 +282,22 @@ def exponent(rows: Sequence[Row], what: str, first: int, last: int) -> float:
     """The power of N by which `what` grows between two sizes (64 columns, 10 classes, no scores)."""
     of = {int(row["points"]): float(row[what]) for row in rows if _plain(row)}
     return float(np.log(of[last] / of[first]) / np.log(last / first))
+
+
+def first_ask(row: Row) -> float:
+    """Processor seconds until the first points are asked for, with reading and checking the pool."""
+    return sum(float(row[one]) for one in ("pool", "create", "first ask"))
+
+
+def growth_words(rows: Sequence[Row]) -> str:
+    """With which powers of the number of rows time and memory grow."""
+    told = [row | {"seconds": first_ask(row)} for row in rows]
+    time, memory = (exponent(told, what, 100_000, 10_000_000) for what in ("seconds", "estimate GB"))
+    return (
+        f"From 10^5 to 10^7 rows the time until the first ask grows with the power {time:.2f} of the number of rows, "
+        f"memory with {memory:.2f}: above\n{LARGE:,} rows a random sample of {AUTOMATIC:,} is the pool, so that only "
+        "reading grows."
+    )
 
 
 def _plain(row: Row) -> bool:
@@ -245,7 +332,7 @@ def cells_table(rows: Sequence[Row]) -> str:
                 row["columns"],
                 row["classes"],
                 "yes" if str(row["scores"]) == "True" else "no",
-                f"{sum(float(row[column]) for column in ('pool', 'create', 'first ask')):.1f}",
+                f"{first_ask(row):.1f}",
                 f"{float(row['estimate GB']):.2f}",
                 *(f"{float(row[column]):.2f}" for column in ("estimate", "open, status", "next estimate")),
                 row["session MB"],
@@ -264,7 +351,10 @@ def write_tables() -> None:
     names = list(dict.fromkeys(["points", "columns", "classes", "scores", "sampled", *rows[0]]))
     write_csv(TABLE, [{name: row[name] for name in names} for row in rows])
     figure(rows)
-    rewrite_page(PAGE, {"cells": cells_table(read_csv(TABLE))})
+    if rows := price_rows():
+        write_csv(PRICE_TABLE, rows)
+    parts = {"cells": cells_table(read_csv(TABLE)), "growth": growth_words(read_csv(TABLE))}
+    rewrite_page(PAGE, parts | {"price": price_table(read_csv(PRICE_TABLE))})
 
 
 def figure(rows: Sequence[Row]) -> None:
@@ -277,9 +367,10 @@ def figure(rows: Sequence[Row]) -> None:
     plain = sorted((row for row in rows if _plain(row)), key=lambda row: int(row["points"]))
     drawing, axes = pyplot.subplots(1, 2, figsize=(9, 3.4))
     points = [int(row["points"]) for row in plain]
-    for axis, what, words in zip(axes, ("first ask", "estimate GB"), ("seconds", "GB"), strict=True):
-        axis.loglog(points, [float(row[what]) for row in plain], "o-")
-        axis.set(xlabel="points", ylabel=words, title="first ask" if what == "first ask" else "peak memory, 100 labels")
+    shown = {"first ask": first_ask, "peak memory, 100 labels": lambda row: float(row["estimate GB"])}
+    for axis, (title, number), words in zip(axes, shown.items(), ("processor seconds", "GB"), strict=True):
+        axis.loglog(points, [number(row) for row in plain], "o-")
+        axis.set(xlabel="rows", ylabel=words, title=title)
         axis.grid(True, alpha=0.3)
     drawing.tight_layout()
     drawing.savefig(FIGURE, dpi=120)
@@ -292,13 +383,16 @@ def figure(rows: Sequence[Row]) -> None:
 def main() -> None:
     """Run what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "long", "table"])
+    parser.add_argument("what", choices=["run", "long", "price", "table"])
     for name in ("n", "columns", "classes"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--scores", action="store_true")
+    parser.add_argument("--runs", type=int, default=4, help="of price")
     options = parser.parse_args()
     if options.what == "table":
         write_tables()
+    elif options.what == "price":
+        run_price(options.runs)
     elif options.what == "long":
         print(json.dumps(long_session(LONG, LONG_POINTS)))
     else:

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from contextlib import suppress
 
 import joblib
 import numpy as np
@@ -38,9 +39,11 @@ def dask_cluster():
     distributed = pytest.importorskip("distributed", reason=NEEDED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what its own libraries warn of
-        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-            with distributed.Client(cluster):
-                yield
+        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        with distributed.Client(cluster):
+            yield
+        with suppress(TimeoutError):  # on a busy machine its processes end late
+            cluster.close()
 
 
 @pytest.fixture(scope="module")

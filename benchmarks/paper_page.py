@@ -1,102 +1,23 @@
-"""The tables and figures of docs/reproduction.md, from the committed CSV files alone.
+"""The tables of docs/reproduction.md, from the committed CSV files alone.
 
 What stands between `<!-- table: name -->` and `<!-- end -->` on the page is replaced; the words around it are not.
 """
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from benchmarks import paper_tuned_page
 from benchmarks.paper import ABLATION_REPEATS, ABLATIONS, AIMS, FIRST, METHODS, MODELS, REPEATS
+from benchmarks.paper_claims import AUGMENTATION, Line, claims, counted, most_for_the_best
+from benchmarks.paper_found import WORDS, Found, error_name, one_of, shown
 from benchmarks.paper_results import OVERALL
-from benchmarks.paper_stable import FILE, PARTS_FILE, SETTINGS
-from benchmarks.store import RESULTS, Row, read_numbers
+from benchmarks.paper_stable import SETTINGS
+from benchmarks.store import RESULTS
 from benchmarks.tables import DOCS, markdown, with_tables
 
 PAGE = DOCS / "reproduction.md"
-COLOURS = {
-    "altmas": "tab:red",
-    "bald": "tab:orange",
-    "tradition": "tab:grey",
-    "trust": "tab:olive",
-    "assured": "tab:blue",
-}
-OWN = {method: "hard" if method in ("altmas", "bald") else "own" for method in METHODS}
-"""The way of reading that is each method's own; that of the paper for its two."""
-FLOOR = 1e-4
-"""Errors below this are drawn at it: a metric whose points are all labelled has none."""
-WORDS = {
-    "precision-2": "precision of class 2",
-    "recall-2": "recall of class 2",
-    "accuracy": "accuracy",
-    "21-metrics": "21 metrics",
-}
-
-
-@dataclass(frozen=True)
-class Found:
-    """Everything that the page rests on."""
-
-    rows: list[Row]
-    ablations: list[Row]
-    sizes: list[Row]
-    story: Row
-    stable: list[Row]
-    stable_parts: list[Row]
-    speed: list[Row]
-
-    @classmethod
-    def read(cls, rows: Path, ablations: Path, sizes: Path, story: Path) -> Found:
-        told = json.loads(story.read_text(encoding="utf-8"))
-        apart = (read_numbers(file) if file.exists() else [] for file in (FILE, PARTS_FILE, RESULTS / "speed.csv"))
-        return cls(read_numbers(rows), read_numbers(ablations), read_numbers(sizes), told, *apart)
-
-    @classmethod
-    def committed(cls) -> Found:
-        names = ("paper.csv", "paper_ablations.csv", "paper_sizes.csv", "paper_run.json")
-        return cls.read(*(RESULTS / name for name in names))
-
-    @property
-    def partial(self) -> str:
-        """What a figure says about a run that is not complete; nothing if it is."""
-        counts = [row["repeats"] for row in self.rows]
-        if self.story["finished"] == self.story["cells"]:
-            return ""
-        least = min(counts, default=0)
-        return (
-            f"PARTIAL RUN: {self.story['finished']} of {self.story['cells']} cells; "
-            f"each curve rests on {least} to {max(counts, default=0)} repeats"
-        )
-
-    def row(self, model: str, aim: str, method: str, labels: Any, reading: str | None = None) -> Row:
-        """The row, or an empty one."""
-        return _one(self.rows, model=model, aim=aim, method=method, labels=labels, reading=reading or OWN[method])
-
-    def ablation(self, model: str, name: str, labels: Any, reading: str = "hard") -> Row:
-        return _one(self.ablations, model=model, method=name, labels=labels, reading=reading)
-
-
-def _one(rows: list[Row], **wanted: Any) -> Row:
-    return next((row for row in rows if all(row[key] == value for key, value in wanted.items())), {})
-
-
-def error_name(model: str, aim: str) -> str:
-    """The error that a cell is judged by: relative, or absolute where the metric is too small for that."""
-    return "absolute" if (model, aim) == ("mnist-12", "recall-2") else "relative"
-
-
-def shown(row: Row, name: str, digits: int = 3) -> str:
-    """mean ± standard error, or a dash."""
-    if row.get(name) is None:
-        return "–"
-    error = row.get(f"{name}_se")
-    return f"{row[name]:.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
-
 
 # ---------------------------------------------------------------- tables
 
@@ -216,14 +137,14 @@ def stable_table(found: Found) -> str:
     lines = []
     for model in MODELS:
         for aim in AIMS:
-            mine = _one(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="mean")
+            mine = one_of(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="mean")
             if not mine:
                 lines.append([model, WORDS[aim], 0, *["not run"] * 4, "–", "–", "–"])
                 continue
-            sizes = _one(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="hard")
+            sizes = one_of(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="hard")
             name = error_name(model, aim)
             theirs = [
-                _one(found.stable, model=model, aim=aim, method=who.split(",")[0], labels=OVERALL, reading=way)
+                one_of(found.stable, model=model, aim=aim, method=who.split(",")[0], labels=OVERALL, reading=way)
                 for who, way in rivals.items()
             ]
             least = min(row[name] for row in (mine, *theirs) if row.get(name) is not None)
@@ -244,12 +165,12 @@ def stable_parts_table(found: Found) -> str:
         for name in SETTINGS:
             way = OWN_READING.get(name, "hard")
             of = {"model": model, "method": name}
-            last = _one(found.stable_parts, **of, labels=OVERALL, reading="hard")
+            last = one_of(found.stable_parts, **of, labels=OVERALL, reading="hard")
             if not last:
                 lines.append([model, name, 0, *["not run"] * len(columns)])
                 continue
             errors = [
-                shown(_one(found.stable_parts, **of, labels=n, reading=way), "relative") for n in (FIRST, OVERALL)
+                shown(one_of(found.stable_parts, **of, labels=n, reading=way), "relative") for n in (FIRST, OVERALL)
             ]
             right = "–" if last["pseudo_right"] is None else f"{last['pseudo_right']:.3f}"
             leaps = f"{last['leaps']:.0%}" if last["pseudo"] else "–"
@@ -265,13 +186,13 @@ def speed_table(found: Found) -> str:
     lines = []
     for stage in stages:
         before, now, stable = (
-            _one(found.speed, edition=edition, preset=preset, points=10_000, what=f"processor seconds, {stage}")[
+            one_of(found.speed, edition=edition, preset=preset, points=10_000, what=f"processor seconds, {stage}")[
                 "value"
             ]
             for edition, preset in columns
         )
         lines.append([stage, f"{before:.2f}", f"{now:.2f}", f"{now / before:.2f}", f"{stable:.2f}"])
-    loads = [_one(found.speed, edition=e, preset=p, what="load average meanwhile")["value"] for e, p in columns]
+    loads = [one_of(found.speed, edition=e, preset=p, what="load average meanwhile")["value"] for e, p in columns]
     lines.append(["load of the machine", f"{loads[0]:.0f}", f"{loads[1]:.0f}", "", f"{loads[2]:.0f}"])
     return markdown(["", "before, `safe`", "now, `safe`", "ratio", "now, `stable`"], lines)
 
@@ -279,53 +200,14 @@ def speed_table(found: Found) -> str:
 # ---------------------------------------------------------------- claims
 
 
-def verdict(better: Row, worse: Row, name: str) -> tuple[str, str]:
-    """(figures, word): whether the first error is the smaller one, beyond two standard errors of the difference."""
-    if any(row.get(name) is None for row in (better, worse)):
-        return f"{shown(better, name)} against {shown(worse, name)}", "not measured"
-    key = f"{name}_se"
-    error = math.hypot(*(math.nan if row.get(key) is None else row[key] for row in (better, worse)))
-    difference = worse[name] - better[name]
-    word = "open" if not abs(difference) > 2 * error else "confirmed" if difference > 0 else "refuted"
-    return f"{shown(better, name)} against {shown(worse, name)}", word
-
-
 def claims_table(found: Found) -> str:
     """What the paper says in words, as comparisons of errors averaged over 100 to 500 labels."""
-    lines: list[tuple[str, ...]] = []
-
-    def line(claim: str, what: str, better: Row, worse: Row, name: str = "relative") -> None:
-        lines.append((claim, what, *verdict(better, worse, name)))
-
-    def error(model: str, aim: str, method: str) -> Row:
-        return found.row(model, aim, method, OVERALL)
-
-    line(
-        "Tradition is good on the 99 % model and poor on the 12 % one",
-        "`tradition`, 21 metrics, 99 % against 12 %",
-        error("mnist-99", "21-metrics", "tradition"),
-        error("mnist-12", "21-metrics", "tradition"),
-    )
-    for model in MODELS:
-        for aim in AIMS:
-            per_class = aim != "accuracy"
-            if per_class or model == "mnist-99":
-                claim = "ALT-MAS is better than BALD on " + ("per-class metrics" if per_class else "the 99 % model")
-                mine, theirs, name = error(model, aim, "altmas"), error(model, aim, "bald"), error_name(model, aim)
-                line(claim, f"{model}, {WORDS[aim]}: `altmas` against `bald`, {name} error", mine, theirs, name)
-    for model in MODELS:
-        aim = "precision-2"
-        mine, theirs = error(model, aim, "altmas"), error(model, aim, "bald")
-        figures, worse = verdict(mine, theirs, "surrogate")
-        _, better = verdict(mine, theirs, error_name(model, aim))
-        word = better if worse == "confirmed" else worse
-        what = f"{model}, {WORDS[aim]}: accuracy of the surrogate, `altmas` against `bald`"
-        lines.append(("The surrogate is worse, yet per-class estimates are better", what, figures, word))
+    lines = list(claims(lambda model, aim, method: found.row(model, aim, method, OVERALL)))
     lines.append(augmentation_line(found))
     return markdown(["claim of the paper", "measured by", "figures", "verdict"], lines)
 
 
-def augmentation_line(found: Found) -> tuple[str, ...]:
+def augmentation_line(found: Found) -> Line:
     """How much augmentation adds to the surrogate's accuracy on each model."""
     lifts: dict[str, float] = {}
     for model in MODELS:
@@ -333,11 +215,8 @@ def augmentation_line(found: Found) -> tuple[str, ...]:
         if with_it.get("surrogate") is not None and without.get("surrogate") is not None:
             lifts[model] = with_it["surrogate"] - without["surrogate"]
     figures = ", ".join(f"{model} {lift:+.3f}" for model, lift in lifts.items()) or "–"
-    word = "not measured" if len(lifts) < len(MODELS) else "refuted"
-    if word == "refuted" and max(lifts, key=lifts.__getitem__) == "mnist-99":
-        word = "confirmed"
     what = "accuracy of the surrogate with augmentation minus without, averaged over 100 to 500 labels"
-    return "Augmentation lifts the surrogate most for the best model", what, figures, word
+    return AUGMENTATION, what, figures, most_for_the_best(lifts)
 
 
 # ---------------------------------------------------------------- the paper's four questions and its remarks
@@ -348,13 +227,7 @@ ORDINARY = ("mnist-70", "mnist-12")
 
 def panels(found: Found, rival: str, models: Sequence[str] = MODELS, aims: Sequence[str] = tuple(AIMS)) -> str:
     """In how many panels `altmas` errs less than a rival, beyond two standard errors, in how many more."""
-    words = []
-    for model in models:
-        for aim in aims:
-            mine, theirs = (found.row(model, aim, method, OVERALL) for method in ("altmas", rival))
-            words.append(verdict(mine, theirs, error_name(model, aim))[1])
-    counts = [words.count(word) for word in ("confirmed", "refuted", "open")]
-    return f"smaller error in {counts[0]} of {len(words)} panels, larger in {counts[1]}, open in {counts[2]}"
+    return counted(lambda model, aim, method: found.row(model, aim, method, OVERALL), rival, models, aims)
 
 
 def questions_table(found: Found) -> str:
@@ -415,6 +288,7 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "stable": stable_table,
     "stable parts": stable_parts_table,
     "speed": speed_table,
+    **paper_tuned_page.TABLES,
 }
 
 
@@ -427,78 +301,9 @@ def write_page(found: Found) -> None:
     PAGE.write_text(page_with(found, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-# ---------------------------------------------------------------- figures
-
-
-def curve(rows: list[Row], name: str) -> tuple[list[int], list[float], list[float]]:
-    """(labels, mean, standard error) of the rows that have a value."""
-    there = [row for row in rows if row["labels"] != OVERALL and row.get(name) is not None]
-    return (
-        [row["labels"] for row in there],
-        [row[name] for row in there],
-        [row.get(f"{name}_se") or 0.0 for row in there],
-    )
-
-
-def _plot(axes: Any, rows: list[Row], name: str, **style: Any) -> None:
-    labels, mean, error = curve(rows, name)
-    if labels:
-        low, middle, high = (
-            [max(m + sign * e, FLOOR) for m, e in zip(mean, error, strict=True)] for sign in (-1, 0, 1)
-        )
-        axes.plot(labels, middle, lw=1.5, **style)
-        axes.fill_between(labels, low, high, alpha=0.2, lw=0, color=style["color"])
-
-
-def draw_errors(found: Found, path: Path) -> Any:
-    """The paper's first figure: average error over labels, with `assured` beside the methods of the paper."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(14, 9.5))
-    grid = figure.subplots(len(MODELS), len(AIMS), sharex=True)
-    for model, line in zip(MODELS, grid, strict=True):
-        for aim, axes in zip(AIMS, line, strict=True):
-            name = error_name(model, aim)
-            for method in METHODS:
-                rows = [r for r in found.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
-                own = [row for row in rows if row["reading"] == OWN[method]]
-                _plot(axes, own, name, color=COLOURS[method], label=method)
-            axes.set(yscale="log", title=f"{model}: {WORDS[aim]}", ylabel=f"{name} error")
-    for axes in grid[-1]:
-        axes.set_xlabel("labels")
-    handles = {label: line for axes in grid.flat for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    if handles:
-        figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=len(METHODS))
-    return _saved(figure, found, "Average error of the estimates, mean and standard error over repeats", path)
-
-
-def draw_surrogates(found: Found, path: Path) -> Any:
-    """The paper's second figure: accuracy of the surrogate over labels."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(14, 5))
-    colours = dict(zip(AIMS, ("tab:red", "tab:purple", "tab:green", "tab:blue"), strict=True))
-    for model, axes in zip(MODELS, figure.subplots(1, len(MODELS)), strict=True):
-        for method, aim in [*(("altmas", aim) for aim in AIMS), ("bald", "21-metrics")]:
-            rows = [r for r in found.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
-            own = [row for row in rows if row["reading"] == "hard"]
-            label = "bald" if method == "bald" else f"altmas, {WORDS[aim]}"
-            _plot(axes, own, "surrogate", color="tab:orange" if method == "bald" else colours[aim], label=label)
-        axes.set(title=model, xlabel="labels", ylabel="accuracy of the surrogate")
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=8)
-    return _saved(figure, found, "Accuracy of the surrogate, mean and standard error over repeats", path)
-
-
-def _saved(figure: Any, found: Found, title: str, path: Path) -> Any:
-    figure.suptitle(title + (f"\n{found.partial}" if found.partial else ""), color="darkred" if found.partial else None)
-    figure.tight_layout(rect=(0, 0.04, 1, 1))
-    figure.savefig(path, dpi=110)
-    return figure
-
-
 if __name__ == "__main__":
+    from benchmarks import paper_figures
+
     everything = Found.committed()
     write_page(everything)
-    draw_errors(everything, RESULTS / "paper_error.png")
-    draw_surrogates(everything, RESULTS / "paper_surrogate.png")
+    paper_figures.draw_all(everything, RESULTS)

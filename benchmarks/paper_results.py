@@ -160,7 +160,8 @@ def story(grid: Grid) -> Row:
 
 def write_all(grid: Grid, *, quick: bool = False) -> None:
     """CSV, figures and the page; of a quick run CSV and figures only, beside its cells."""
-    from benchmarks import paper_page
+    from benchmarks import paper_figures, paper_page
+    from benchmarks.paper_found import Found
 
     folder = RUNS if quick else RESULTS
     files = {name: folder / f"paper{name}" for name in (".csv", "_ablations.csv", "_sizes.csv", "_run.json")}
@@ -168,8 +169,8 @@ def write_all(grid: Grid, *, quick: bool = False) -> None:
     write_csv(files["_ablations.csv"], rows_of(grid.ablations))
     write_csv(files["_sizes.csv"], sizes_of(grid.figures))
     files["_run.json"].write_text(json.dumps(story(grid), indent=1) + "\n", encoding="utf-8")
-    found = paper_page.Found.read(*files.values())
-    paper_page.draw_errors(found, folder / "paper_error.png")
-    paper_page.draw_surrogates(found, folder / "paper_surrogate.png")
+    found = Found.read(*files.values())
+    paper_figures.draw_errors(found, folder / "paper_error.png")
+    paper_figures.draw_surrogates(found, folder / "paper_surrogate.png")
     if not quick:
         paper_page.write_page(found)

@@ -70,9 +70,10 @@ def main(arguments: list[str] | None = None) -> None:
         run_all(sorted([*panels, *parts], key=lambda cell: (cell.repeat, cell.method in SETTINGS[:3])), given.jobs)
     write_csv(FILE, rows_with_leaps(panels))
     write_csv(PARTS_FILE, rows_with_leaps(parts))
-    from benchmarks import paper_page  # reads what was just written
+    from benchmarks.paper_found import Found  # reads what was just written
+    from benchmarks.paper_page import write_page
 
-    paper_page.write_page(paper_page.Found.committed())
+    write_page(Found.committed())
 
 
 if __name__ == "__main__":

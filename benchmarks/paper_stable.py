@@ -2,7 +2,8 @@
 
 The twelve panels of `benchmarks.paper`, in steps of 100 labels, with `altmas` as `preset="stable"`, `bald` and
 `tradition`, all from the same 100 first labels; and one thing changed at a time for the 21 metrics.
-Finished cells are kept and never repeated; `--summary` only rewrites the CSV files and the tables of the page.
+Finished cells are kept and never repeated; `--summary` only rewrites what is here of the CSV files, and the tables
+of the page.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 from benchmarks import paper
 from benchmarks.paper import ALL, MODELS, Cell, ablation_cells, cells, read, run_all
 from benchmarks.paper_results import rows_of
-from benchmarks.store import RESULTS, Row, write_csv
+from benchmarks.store import RESULTS, Row, keep_csv
 
 STEP, REPEATS, ABLATION_STEP, ABLATION_REPEATS = 100, 3, 100, 3
 METHODS = ("tradition", "bald", "stable")
 SETTINGS = ("as published", "preset safe", "no augmentation", *paper.PRESETS)
 """What is compared for the 21 metrics, one thing changed at a time."""
+KEY = ("model", "aim", "method", "reading", "labels")
+"""What tells the rows of a table apart; rows of which no run is here are kept."""
 FILE, PARTS_FILE = RESULTS / "paper_stable.csv", RESULTS / "paper_stable_parts.csv"
 
 
@@ -68,8 +71,8 @@ def main(arguments: list[str] | None = None) -> None:
     panels, parts = panel_cells(given.repeats), part_cells(given.part_repeats)
     if not given.summary:
         run_all(sorted([*panels, *parts], key=lambda cell: (cell.repeat, cell.method in SETTINGS[:3])), given.jobs)
-    write_csv(FILE, rows_with_leaps(panels))
-    write_csv(PARTS_FILE, rows_with_leaps(parts))
+    keep_csv(FILE, rows_with_leaps(panels), *KEY)
+    keep_csv(PARTS_FILE, rows_with_leaps(parts), *KEY)
     from benchmarks.paper_found import Found  # reads what was just written
     from benchmarks.paper_page import write_page
 

@@ -179,12 +179,15 @@ def stable_parts_table(found: Found) -> str:
     return markdown(["model", "setting", "repeats", *columns], lines)
 
 
+STAGES = ("pseudo-labels", "surrogate fit", "posterior pass", "whole round, median", "first round")
+CLOCK_AND_PROCESSOR = ("seconds", "processor seconds")
+
+
 def speed_table(found: Found) -> str:
     """Processor seconds of the stages of a round, before and now."""
     columns = [("before", "safe"), ("now", "safe"), ("now", "stable")]
-    stages = ("pseudo-labels", "surrogate fit", "posterior pass", "whole round, median", "first round")
     lines = []
-    for stage in stages:
+    for stage in STAGES:
         before, now, stable = (
             one_of(found.speed, edition=edition, preset=preset, points=10_000, what=f"processor seconds, {stage}")[
                 "value"
@@ -195,6 +198,24 @@ def speed_table(found: Found) -> str:
     loads = [one_of(found.speed, edition=e, preset=p, what="load average meanwhile")["value"] for e, p in columns]
     lines.append(["load of the machine", f"{loads[0]:.0f}", f"{loads[1]:.0f}", "", f"{loads[2]:.0f}"])
     return markdown(["", "before, `safe`", "now, `safe`", "ratio", "now, `stable`"], lines)
+
+
+def quiet_table(found: Found) -> str:
+    """Seconds by the clock and processor seconds of the same stages on two quiet cores, as far as they were timed."""
+    columns = [("before, quiet cores", "safe"), ("now, quiet cores", "safe"), ("now, quiet cores", "stable")]
+
+    def value(edition: str, preset: str, what: str) -> str:
+        row = one_of(found.speed, edition=edition, preset=preset, points=10_000, what=what)
+        return f"{row['value']:.2f}" if row else "–"
+
+    lines = [
+        [stage, *(" / ".join(value(*column, f"{unit}, {stage}") for unit in CLOCK_AND_PROCESSOR) for column in columns)]
+        for stage in STAGES
+    ]
+    lines.append(["load of the machine", *(value(*column, "load average meanwhile") for column in columns)])
+    return markdown(
+        ["seconds by the clock / processor seconds", "before, `safe`", "now, `safe`", "now, `stable`"], lines
+    )
 
 
 # ---------------------------------------------------------------- claims
@@ -288,6 +309,7 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "stable": stable_table,
     "stable parts": stable_parts_table,
     "speed": speed_table,
+    "speed quiet": quiet_table,
     **paper_tuned_page.TABLES,
 }
 

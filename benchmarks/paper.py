@@ -108,6 +108,10 @@ class Cell:
         """How long it takes, in rounds of a network."""
         return len(range(FIRST, LAST + 1, self.step)) if isinstance(self.made, Network) else 1
 
+    def at(self, labels: int) -> Method:
+        """The method as it is at so many labels."""
+        return self.made
+
     @property
     def made(self) -> Method:
         return next(group[self.method] for group in (ABLATIONS, PRESETS, METHODS) if self.method in group)
@@ -162,15 +166,17 @@ def run(cell: Cell) -> None:
 def trajectory(cell: Cell) -> Iterator[Record]:
     """What the method says at every number of labels along one run."""
     named, pool = world(cell.model)
-    method = cell.made
+    methods = {labels: cell.at(labels) for labels in range(FIRST, LAST + 1, cell.step)}
+    method = methods[FIRST]
     task = Task(pool, metrics_of(cell.aim, pool), seed=cell.repeat)
     history = History(len(pool))
     if cell.method != "assured":
         first = uniform_batch(task, history, FIRST)
         history = History(len(pool), (first,), {int(row): int(named.truth[row]) for row in first.indices})
     started = time.process_time()
-    for labels in range(FIRST, LAST + 1, cell.step):
+    for labels in methods:
         history = label_until(method, task, history, labels, cell.step, named.truth.__getitem__)
+        method = methods[labels]
         record: Record = {"labels": labels}
         if isinstance(method, Network):
             now = round_at(task, history, method.settings)

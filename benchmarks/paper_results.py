@@ -42,25 +42,24 @@ def rows_of(cells: list[Cell]) -> Iterator[Row]:
         groups.setdefault((cell.model, cell.aim, cell.method), []).append(cell)
     for (model, aim, method), together in groups.items():
         runs = [records for records in map(read, together) if records]
-        network = isinstance(together[0].made, Network)
-        for part in AIMS if aim == ALL else (aim,):
+        for one in AIMS if aim == ALL else (aim,):
             if runs:
-                yield from _rows(model, part, method, runs, len(together), network=network)
+                yield from _rows(model, one, method, runs, len(together), network=isinstance(together[0].made, Network))
 
 
-def _rows(model: str, aim: str, method: str, runs: list[list[Row]], planned: int, *, network: bool) -> Iterator[Row]:
+def _rows(model: str, aim: str, method: str, runs: list[list[Row]], wanted: int, *, network: bool) -> Iterator[Row]:
     named, pool = world(model)
     exact = truth_values(pool, named.truth, metrics_of(aim, pool))
     names, truth = list(exact), np.array(list(exact.values()))
     labels = [record["labels"] for record in runs[0]]
-    who = {"model": model, "aim": aim, "method": method, "repeats": len(runs), "wanted": planned}
+    who = {"model": model, "aim": aim, "method": method, "repeats": len(runs), "wanted": wanted}
     for mode in MODES if network else ("own",):
         values = np.array([[[at[mode][name] for name in names] for at in run] for run in runs], np.float64)
         relative, absolute, undefined = errors(values, truth)
-        for index, n in enumerate([*labels, OVERALL]):
+        for place, n in enumerate([*labels, OVERALL]):
             if mode in ("expected", "mean") and n != OVERALL and n % SELDOM:
                 continue
-            pick = slice(None) if n == OVERALL else index
+            pick = slice(None) if n == OVERALL else place
 
             def of(values: Array, pick: Any = pick) -> Array:
                 """(repeats,) at this number of labels, or averaged over all of them."""
@@ -114,8 +113,8 @@ def errors(values: Array, truth: Array) -> tuple[Array, Array, Array]:
 
 def spread(name: str, values: Array) -> Row:
     """Mean and standard error of a figure over the repeats."""
-    finite = values[np.isfinite(values)]
-    error = float(finite.std(ddof=1) / np.sqrt(len(finite))) if len(finite) > 1 else float("nan")
+    found = values[np.isfinite(values)]
+    error = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else float("nan")
     return {name: _rounded(float(_mean(values, 0))), f"{name}_se": _rounded(error)}
 
 
@@ -141,15 +140,15 @@ def _rounded(value: float) -> float | None:
 def story(grid: Grid) -> Row:
     """How much of the run there is, what it cost, and on which machine."""
     cells = grid.in_order()
-    finished = [cell for cell in cells if cell.path.exists()]
-    ends = [cell.path.stat().st_mtime for cell in finished]
-    seconds = {cell: read(cell)[-1]["seconds"] for cell in finished}
+    there = [cell for cell in cells if cell.path.exists()]
+    ends = [cell.path.stat().st_mtime for cell in there]
+    seconds = {cell: read(cell)[-1]["seconds"] for cell in there}
     first = min(cells, key=lambda cell: cell.path.stat().st_mtime if cell in seconds else np.inf)
     return {
         "cells": len(cells),
-        "finished": len(finished),
+        "finished": len(there),
         "ablations": len(grid.ablations),
-        "ablations_finished": sum(cell.method in ABLATIONS for cell in finished),
+        "ablations_finished": sum(cell.method in ABLATIONS for cell in there),
         "step": grid.figures[0].step if grid.figures else None,
         "processor_seconds": round(sum(seconds.values())),
         "clock_seconds": round(max(ends) - min(ends) + seconds[first]) if ends else 0,
@@ -161,7 +160,8 @@ def story(grid: Grid) -> Row:
 
 def write_all(grid: Grid, *, quick: bool = False) -> None:
     """CSV, figures and the page; of a quick run CSV and figures only, beside its cells."""
-    from benchmarks import paper_page
+    from benchmarks import paper_figures, paper_page
+    from benchmarks.paper_found import Found
 
     folder = RUNS if quick else RESULTS
     files = {name: folder / f"paper{name}" for name in (".csv", "_ablations.csv", "_sizes.csv", "_run.json")}
@@ -169,8 +169,8 @@ def write_all(grid: Grid, *, quick: bool = False) -> None:
     write_csv(files["_ablations.csv"], rows_of(grid.ablations))
     write_csv(files["_sizes.csv"], sizes_of(grid.figures))
     files["_run.json"].write_text(json.dumps(story(grid), indent=1) + "\n", encoding="utf-8")
-    results = paper_page.Found.read(*files.values())
-    paper_page.draw_errors(results, folder / "paper_error.png")
-    paper_page.draw_surrogates(results, folder / "paper_surrogate.png")
+    found = Found.read(*files.values())
+    paper_figures.draw_errors(found, folder / "paper_error.png")
+    paper_figures.draw_surrogates(found, folder / "paper_surrogate.png")
     if not quick:
-        paper_page.write_page(results)
+        paper_page.write_page(found)

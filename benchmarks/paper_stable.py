@@ -2,7 +2,8 @@
 
 The twelve panels of `benchmarks.paper`, in steps of 100 labels, with `altmas` as `preset="stable"`, `bald` and
 `tradition`, all from the same 100 first labels; and one thing changed at a time for the 21 metrics.
-Finished cells are kept and never repeated; `--summary` only rewrites the CSV files and the tables of the page.
+Finished cells are kept and never repeated; `--summary` only rewrites what is here of the CSV files, and the tables
+of the page.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 from benchmarks import paper
 from benchmarks.paper import ALL, MODELS, Cell, ablation_cells, cells, read, run_all
 from benchmarks.paper_results import rows_of
-from benchmarks.store import RESULTS, Row, write_csv
+from benchmarks.store import RESULTS, Row, keep_csv
 
 STEP, REPEATS, ABLATION_STEP, ABLATION_REPEATS = 100, 3, 100, 3
 METHODS = ("tradition", "bald", "stable")
 SETTINGS = ("as published", "preset safe", "no augmentation", *paper.PRESETS)
 """What is compared for the 21 metrics, one thing changed at a time."""
+KEY = ("model", "aim", "method", "reading", "labels")
+"""What tells the rows of a table apart; rows of which no run is here are kept."""
 FILE, PARTS_FILE = RESULTS / "paper_stable.csv", RESULTS / "paper_stable_parts.csv"
 
 
@@ -34,12 +37,12 @@ def part_cells(repeats: int) -> list[Cell]:
     return list(ablation_cells(MODELS, SETTINGS, repeats, ABLATION_STEP))
 
 
-def rows_with_leaps(cells: list[Cell]) -> Iterator[Row]:
+def rows_with_leaps(wanted: list[Cell]) -> Iterator[Row]:
     """The rows of `paper_results`, with the leaps of the pseudo-labelled set and the processor seconds of a round."""
-    for row in rows_of(cells):
+    for row in rows_of(wanted):
         runs = [
             read(cell)
-            for cell in cells
+            for cell in wanted
             if (cell.model, cell.method) == (row["model"], row["method"]) and cell.aim in (row["aim"], ALL)
         ]
         runs = [run for run in runs if run]
@@ -54,7 +57,7 @@ def leaps(runs: list[list[Row]]) -> float | None:
     if not runs or "pseudo" not in runs[0][0]:
         return None
     sizes = [np.log(np.array([record["pseudo"] for record in run], np.float64) + 1) for run in runs]
-    steps = np.concatenate([np.abs(np.diff(size)) for size in sizes])
+    steps = np.concatenate([np.abs(np.diff(one)) for one in sizes])
     return round(float((steps > np.log(2)).mean()), 4) if len(steps) else None
 
 
@@ -64,15 +67,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--part-repeats", type=int, default=ABLATION_REPEATS)
     parser.add_argument("--summary", action="store_true", help="only rewrite CSV files and tables")
     parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args(arguments)
-    panels, parts = panel_cells(options.repeats), part_cells(options.part_repeats)
-    if not options.summary:
-        run_all(sorted([*panels, *parts], key=lambda cell: (cell.repeat, cell.method in SETTINGS[:3])), options.jobs)
-    write_csv(FILE, rows_with_leaps(panels))
-    write_csv(PARTS_FILE, rows_with_leaps(parts))
-    from benchmarks import paper_page  # reads what was just written
+    given = parser.parse_args(arguments)
+    panels, parts = panel_cells(given.repeats), part_cells(given.part_repeats)
+    if not given.summary:
+        run_all(sorted([*panels, *parts], key=lambda cell: (cell.repeat, cell.method in SETTINGS[:3])), given.jobs)
+    keep_csv(FILE, rows_with_leaps(panels), *KEY)
+    keep_csv(PARTS_FILE, rows_with_leaps(parts), *KEY)
+    from benchmarks.paper_found import Found  # reads what was just written
+    from benchmarks.paper_page import write_page
 
-    paper_page.write_page(paper_page.Found.committed())
+    write_page(Found.committed())
 
 
 if __name__ == "__main__":

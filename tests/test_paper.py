@@ -13,7 +13,10 @@ from altmas.metrics import metric_set
 from altmas.pool import Pool
 from benchmarks import paper, paper_page, paper_results
 from benchmarks.paper import ABLATIONS, ALL, Cell, Grid, ablation_cells, cells, grid_of, parsed, read, run_all
-from benchmarks.paper_page import Found, draw_errors, draw_surrogates, page_with, verdict
+from benchmarks.paper_claims import verdict
+from benchmarks.paper_figures import draw_errors, draw_surrogates
+from benchmarks.paper_found import Found
+from benchmarks.paper_page import page_with
 from benchmarks.paper_results import OVERALL, errors, rows_of, sizes_of, story
 from benchmarks.store import RESULTS, read_numbers, write_csv
 

@@ -367,7 +367,10 @@ def figure(rows: Sequence[Row]) -> None:
     plain = sorted((row for row in rows if _plain(row)), key=lambda row: int(row["points"]))
     drawing, axes = pyplot.subplots(1, 2, figsize=(9, 3.4))
     points = [int(row["points"]) for row in plain]
-    shown = {"first ask": first_ask, "peak memory, 100 labels": lambda row: float(row["estimate GB"])}
+    shown: dict[str, Callable[[Row], float]] = {
+        "first ask": first_ask,
+        "peak memory, 100 labels": lambda row: float(row["estimate GB"]),
+    }
     for axis, (title, number), words in zip(axes, shown.items(), ("processor seconds", "GB"), strict=True):
         axis.loglog(points, [number(row) for row in plain], "o-")
         axis.set(xlabel="rows", ylabel=words, title=title)

@@ -50,10 +50,10 @@ def test_estimates_replay_bit_for_bit_from_the_history_alone():
     assert [e.value for e in Assured().estimate(task, history)] == [e.value for e in first]
 
 
-def check_coverage_and_label_value(count: int) -> None:
+def check_coverage_and_label_value(count: int, batch: int = 20) -> None:
     """Hard labels: coverage of 95 % intervals at least 0.93 within 2.2 standard errors, no bias, worth > 1."""
     pool, truth = world(n=1500, accuracy=0.75)
-    found = runs(Assured(), pool, truth, ["accuracy", "recall[1]", "macro_f1"], 120, count)
+    found = runs(Assured(), pool, truth, ["accuracy", "recall[1]", "macro_f1"], 120, count, batch)
     error = found[:, :, 0] - found[:, :, 3]
     covered = (found[:, :, 1] <= found[:, :, 3]) & (found[:, :, 3] <= found[:, :, 2])
     assert (covered.mean(0) >= 0.93 - 2.2 * (0.93 * 0.07 / count) ** 0.5).all()
@@ -63,7 +63,7 @@ def check_coverage_and_label_value(count: int) -> None:
 
 
 def test_coverage_and_label_value_on_a_pool_with_known_difficulty_in_a_few_runs():
-    check_coverage_and_label_value(12)
+    check_coverage_and_label_value(12, batch=40)
 
 
 @pytest.mark.slow

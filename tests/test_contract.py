@@ -108,7 +108,7 @@ def test_near_the_end_of_the_pool_it_proposes_what_is_left_and_then_nothing(meth
 def test_everything_labelled_is_the_truth(method):
     pool, truth = world()
     task = task_on(pool, method)
-    history = label_until(method, task, History(N), N, 40, truth.__getitem__)
+    history = label_until(method, task, History(N), N, 80, truth.__getitem__)
     exact = truth_values(pool, truth, task.metrics)
     for one in method.estimate(task, history):
         assert one.value == pytest.approx(exact[one.metric], abs=1e-9), one.metric

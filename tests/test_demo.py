@@ -25,14 +25,15 @@ def test_the_model_under_test_is_real_and_imperfect():
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """The demonstration with the methods that need no training, so that tests stay quick."""
+    """The demonstration with the methods that need no training and fewer labels, so that tests stay quick."""
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "COMPARED", tuple({altmas.methods.DEFAULT_METHOD, "tradition"}))
+        patch.setattr(demo, "BUDGET", 60)
         ran = run("demo", "--output", folder, "-q")
         assert ran.code == 0, ran.err
         again = run("demo", "--output", folder, "-q")
-    return folder, ran, again
+        yield folder, ran, again
 
 
 def test_the_table_is_about_the_truth(shown):

@@ -215,7 +215,7 @@ def same(first, second):
     )
 
 
-Replay.TestCase.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
+Replay.TestCase.settings = settings(max_examples=12, stateful_step_count=30, deadline=None)
 TestReplay = Replay.TestCase
 
 

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from altmas.estimates import Estimate, Estimates
+from altmas.estimates import Estimate, Estimates, about_in_words
 
 GOOD = Estimate("accuracy", 0.8125, 0.75, 0.875, 0.95, 160, 200.4, "fixed-n")
 NONE = Estimate("recall[<cat>]", math.nan, math.nan, math.nan, 0.95, 0, note="undefined: no label yet")
@@ -51,3 +51,11 @@ def test_a_notebook_shows_a_table_with_every_name_escaped():
     none = ("recall[&lt;cat&gt;]", "-", "", "0", "", "undefined: no label yet")
     for cells in (good, none):
         assert "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" in page
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [("pool", "items of this pool"), ("future", "data like this pool"), ("source", "all rows that this pool is")],
+)
+def test_what_intervals_are_about_is_a_sentence(about, words):
+    assert about_in_words(about).startswith("intervals are about") and words in about_in_words(about)

@@ -10,6 +10,8 @@ from altmas.claims import Claim, judge
 from altmas.errors import PlanError
 from altmas.guarantee import Stage, decide, interval
 from altmas.guaranteed import (
+    _about,
+    _points,
     _ratio_of,
     _tables,
     games_of,
@@ -20,6 +22,7 @@ from altmas.guaranteed import (
 from altmas.history import History
 from altmas.methods import Task, Tradition, method_named
 from altmas.methods.assured import Assured
+from altmas.methods.protocol import SequenceOfDraws
 from altmas.metrics import metric_set, truth_values
 from altmas.ratios import OPEN, SKIPPED, linear_tables, table_ratio
 from altmas.simulate import label_until
@@ -45,6 +48,25 @@ def test_claims_far_from_the_truth_are_decided_and_near_ones_are_not(method):
     assert judge(session, Claim("accuracy", "<=", truth)).answer == "undecided"
     assert judge(session, Claim.parse("accuracy <= 0.5")).answer == "refuted"
     assert judge(session, Claim.parse("error <= 0.5")).answer == "shown"
+
+
+def test_a_difference_has_a_proof_only_if_both_sizes_below_the_line_are_known():
+    pool, _ = world(n=60)
+    name = pool.classes[0]
+    known, unknown = metric_set(["accuracy - error", f"accuracy - recall[{name}]"], pool)
+    assert offers_guarantee(Assured(), known, pool) and not offers_guarantee(Assured(), unknown, pool)
+
+
+def test_a_metric_of_the_pool_is_about_all_its_points_and_one_of_a_slice_about_some():
+    """A sequence of draws that is not about all points of a metric plays no part in its proof."""
+    pool = altmas.Pool(None, ["a", "b"] * 20, slices={"half": ["left"] * 20 + ["right"] * 20})
+    whole, left = metric_set(["accuracy", "accuracy@half=left"], pool)
+    assert _points(whole, pool).all() and _points(left, pool).tolist() == [True] * 20 + [False] * 20
+    draws = SequenceOfDraws(np.ones(40, bool), np.ones(40), None, np.arange(3), np.arange(40) < 20)
+    history = History(40, skipped={5: "cannot be seen"}, labels={0: 0, 1: 1})
+    assert list(_about([draws], _points(left, pool), history)) == [0]
+    (nothing,) = _about([draws], _points(whole, pool), history).values()
+    assert not len(nothing.rows) and np.flatnonzero(~nothing.open).tolist() == [0, 1, 5]
 
 
 def test_points_asked_for_and_not_told_decide_nothing():

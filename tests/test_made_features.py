@@ -14,6 +14,7 @@ from altmas.errors import PoolError
 from altmas.items.images import png
 from altmas.planning import plan_widths
 from altmas.pool.made_features import descriptor, image_features, text_features
+from benchmarks.made_features import NOTHING, kinds_of
 from cli_world import run
 
 WORDS = {"cat": "purr meow whiskers", "dog": "bark fetch bone"}
@@ -284,3 +285,15 @@ def test_an_embedding_without_its_packages_says_what_to_install(table, monkeypat
     monkeypatch.setattr("altmas.extras.find_spec", lambda module: None)
     told = run("plan", "--data", table, "--prediction", "said", "--features", "text:embedding", "--budget", 30)
     assert told.code == 2 and "pip install 'altmas[embeddings]'" in told.err
+
+
+def test_the_benchmark_leaves_embeddings_out_where_they_cannot_be_made_and_says_why(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("altmas.extras.find_spec", lambda module: None)
+    assert kinds_of("20news") == ["none", "made from texts", "given"]
+    assert "20news: no embedding, since" in capsys.readouterr().err
+    monkeypatch.setattr("altmas.extras.find_spec", lambda module: module)
+    monkeypatch.delenv("ALTMAS_EMBEDDING_MODEL", raising=False)
+    assert "embedding" not in kinds_of("20news") and "is not set" in capsys.readouterr().err
+    (tmp_path / "config.json").write_text("{}")
+    monkeypatch.setenv("ALTMAS_EMBEDDING_MODEL", str(tmp_path))
+    assert kinds_of(NOTHING) == ["none", "made from texts", "embedding"] and capsys.readouterr().err == ""

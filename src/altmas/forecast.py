@@ -133,7 +133,8 @@ def forecast(
     found = forecasts(method, task, history, [Goals(targets, thresholds)], until=until)
     if found is None:
         return None
-    return replace(found[0], minutes=found[0].more * seconds_per_label / 60)
+    (ahead,) = found
+    return ahead if math.isnan(ahead.more) else replace(ahead, minutes=ahead.more * seconds_per_label / 60)
 
 
 @dataclass(frozen=True)

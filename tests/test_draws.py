@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from altmas.methods.draws import successive_draws, uniform_draws
+from altmas.history import Batch, History
+from altmas.methods.draws import drawn_uniformly, successive_draws, uniform_draws
 
 OPEN = np.array([7, 2, 5, 3])
 
@@ -76,3 +77,37 @@ def test_drawing_more_than_there_are_takes_everything_once():
     assert sorted(indices.tolist()) == [1, 3, 4]
     np.testing.assert_allclose(chances, [1 / 3, 1 / 2, 1])
     assert len(successive_draws(np.ones(5), np.zeros(0, np.int64), 3, np.random.default_rng(0))[0]) == 0
+
+
+# ---------------------------------------------------------------- labels that represent the pool
+
+
+def told(n, batches, labelled, skipped=()):
+    return History(n, tuple(batches), dict.fromkeys(map(int, labelled), 0), dict.fromkeys(skipped, "no"))
+
+
+def batch_of(draw):
+    return Batch(draw[0], draw[1])
+
+
+def test_uniform_batches_are_known_by_their_chances():
+    first = batch_of(uniform_draws(np.arange(50), 10, np.random.default_rng(0)))
+    rest = np.setdiff1d(np.arange(50), first.indices)
+    second = batch_of(uniform_draws(rest, 5, np.random.default_rng(1)))
+    chosen = Batch(np.setdiff1d(rest, second.indices)[:7])  # by information: no chance at all
+    every = np.concatenate([first.indices, second.indices, chosen.indices])
+    history = told(50, [first, second, chosen], every)
+    np.testing.assert_array_equal(drawn_uniformly(history), np.concatenate([first.indices, second.indices]))
+
+
+def test_draws_with_unequal_chances_do_not_represent_the_pool():
+    rates = np.random.default_rng(0).random(50) + 0.1
+    history = told(50, [batch_of(successive_draws(rates, np.arange(50), 10, np.random.default_rng(0)))], np.arange(50))
+    assert len(drawn_uniformly(history)) == 0
+
+
+def test_only_labels_that_were_told_count_and_volunteered_ones_do_not():
+    first = batch_of(uniform_draws(np.arange(3, 50), 10, np.random.default_rng(0)))  # three points were labelled before
+    history = told(50, [first], [0, 1, 2, *first.indices[:4]], skipped=[int(first.indices[5])])
+    np.testing.assert_array_equal(drawn_uniformly(history), first.indices[:4])
+    assert len(drawn_uniformly(told(50, [], [0, 1, 2]))) == 0

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import altmas
 from altmas.methods.assured.estimator import Believed, Difference
 from altmas.methods.assured.linearised import linearised, linearised_sum
 from altmas.methods.assured.parts import FEW, Part, StageSample, shares_among, shares_in
@@ -154,3 +155,24 @@ def test_a_difference_has_drawn_as_many_labels_as_its_smaller_side():
 
     (change,) = metric_set(["accuracy@half=odd - accuracy@half=even"], POOL)
     assert linearised_sum(change, among, 3.7).drawn == 2
+
+
+def test_a_point_left_open_widens_a_difference_to_the_side_of_its_sign():
+    """Of (whole - slice) the point lies in the whole alone, of (slice - whole) with the opposite sign."""
+    half = np.where(np.arange(40) < 20, "left", "right")
+    pool = altmas.Pool(None, POOL.predictions, classes=[0, 1, 2], slices={"half": half})
+    sample = replace(stage_of(list(range(0, 24, 2))), left_open=30)
+    known = np.where(np.isin(np.arange(40), sample.rows), TRUTH, -1)
+    forth, back, whole = metric_set(
+        ["accuracy - accuracy@half=left", "accuracy@half=left - accuracy", "accuracy"], pool
+    )
+
+    def among(members):
+        inside = EVERY if members is None else members
+        return Difference([sample], pool, known, inside, np.zeros(0, np.int64))
+
+    alone = linearised(among(None), whole, 3.7)
+    one_way, other_way = (linearised_sum(metric, among, 3.7) for metric in (forth, back))
+    assert alone.too_high > 0 and alone.too_low > 0 and alone.too_high != alone.too_low
+    assert (one_way.too_high, one_way.too_low) == pytest.approx((alone.too_high, alone.too_low))
+    assert (other_way.too_high, other_way.too_low) == pytest.approx((alone.too_low, alone.too_high))

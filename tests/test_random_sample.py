@@ -426,3 +426,31 @@ def test_half_a_point_is_added_to_both_ends():
     accuracy = Tradition().estimate(task, history)["accuracy"]
     low, high = share_interval(0.8, 40 / (1 - 40 / 60), normal_quantile(0.95))
     assert (accuracy.low, accuracy.high) == pytest.approx((low - 0.5 / 60, high + 0.5 / 60))
+
+
+def test_a_random_sample_rehearses_with_the_shares_of_right_answers_by_class():
+    """By hand: 4 labels of "a" with 3 right, 2 of "b" with both right, none of "c"; shares drawn to 6/8 by 4 labels."""
+    pool = altmas.Pool(None, ["a"] * 10 + ["b"] * 6 + ["c"] * 4)
+    labels = {0: 0, 1: 0, 2: 0, 3: 1, 10: 1, 11: 1}
+    history = History(20, (Batch(np.array(list(labels)), np.full(6, 0.05)),), labels)
+    task = Task(pool, metric_set(["accuracy"], pool), seed=0)
+    rehearsal = Tradition().rehearse(task, history)
+    assert rehearsal.right == 6 / 8 and rehearsal.worth == pytest.approx(6 / (1 - 6 / 20))
+    np.testing.assert_allclose(rehearsal.belief.agree[[0, 10, 16]], [(3 + 3) / 8, (2 + 3) / 6, 3 / 4])
+    np.testing.assert_allclose(rehearsal.belief.rows(np.array([0]))[0], [6 / 8, 2 / 8 * 3 / 5, 2 / 8 * 2 / 5])
+    assert Tradition().rehearse(task, History(20)) is None
+
+
+def test_inclusion_in_a_pool_that_grew_is_the_labelled_share_of_each_wave():
+    """Two of 4 and one of 5 that nobody volunteered; None where single draws tell it."""
+    pool = altmas.Pool(None, ["a", "b"] * 5)
+    first, second = Batch(np.array([0, 1]), np.array([0.25, 1 / 3])), Batch(np.array([5]), np.array([0.2]))
+    history = History(10, (first, second), {0: 0, 1: 1, 5: 1, 9: 1}, grown=((4, 1),))
+    np.testing.assert_allclose(Tradition().inclusion(pool, history), [2 / 4] * 4 + [1 / 5] * 6)
+    assert Tradition().inclusion(pool, replace(history, grown=())) is None
+
+
+def test_calibrated_rows_know_this_pool_and_no_other():
+    plain, calibrated = Tradition().traits, Tradition(calibrate_rows=True).traits
+    assert plain.ahead and plain.weights and not calibrated.ahead and not calibrated.weights
+    assert plain.interval == "fixed-n" and plain.any_metric and plain.grows

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from altmas.history import Batch, History
+from altmas.history import History
 from altmas.methods import AltMas, Task
-from altmas.methods.draws import drawn_uniformly, successive_draws, uniform_draws
 from altmas.methods.paper.augmentation import jeffreys_lower, pseudo_count
 from altmas.methods.paper.rounds import round_at, uniform_batch
 from altmas.methods.paper.stable import FOLDS, augment_stably, crossed_beliefs, lent_count, most_lending
@@ -19,40 +18,6 @@ QUICK = MCDropout(0.3, Training(epochs=30))
 
 def rng(seed=0):
     return np.random.default_rng(seed)
-
-
-# ---------------------------------------------------------------- labels that represent the pool
-
-
-def told(n, batches, labelled, skipped=()):
-    return History(n, tuple(batches), dict.fromkeys(map(int, labelled), 0), dict.fromkeys(skipped, "no"))
-
-
-def batch_of(draw):
-    return Batch(draw[0], draw[1])
-
-
-def test_uniform_batches_are_known_by_their_chances():
-    first = batch_of(uniform_draws(np.arange(50), 10, rng()))
-    rest = np.setdiff1d(np.arange(50), first.indices)
-    second = batch_of(uniform_draws(rest, 5, rng(1)))
-    chosen = Batch(np.setdiff1d(rest, second.indices)[:7])  # by information: no chance at all
-    every = np.concatenate([first.indices, second.indices, chosen.indices])
-    history = told(50, [first, second, chosen], every)
-    assert_array_equal(drawn_uniformly(history), np.concatenate([first.indices, second.indices]))
-
-
-def test_draws_with_unequal_chances_do_not_represent_the_pool():
-    rates = rng().random(50) + 0.1
-    history = told(50, [batch_of(successive_draws(rates, np.arange(50), 10, rng()))], np.arange(50))
-    assert len(drawn_uniformly(history)) == 0
-
-
-def test_only_labels_that_were_told_count_and_volunteered_ones_do_not():
-    first = batch_of(uniform_draws(np.arange(3, 50), 10, rng()))  # three points were labelled before
-    history = told(50, [first], [0, 1, 2, *first.indices[:4]], skipped=[int(first.indices[5])])
-    assert_array_equal(drawn_uniformly(history), first.indices[:4])
-    assert len(drawn_uniformly(told(50, [], [0, 1, 2]))) == 0
 
 
 # ---------------------------------------------------------------- threshold

@@ -8,7 +8,6 @@ through each engine in a process of its own, and writes benchmarks/results/engin
 import argparse
 import csv
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -102,6 +101,7 @@ ENGINES: dict[str, Callable[[Path], tuple[Any, list[str]]]] = {
 def run(engine: str, folder: Path, rows: int) -> dict[str, Any]:
     """The row of one engine; it is measured in this process, which should do nothing else."""
     import altmas
+    from benchmarks.memory import peak_memory
 
     started = time.process_time()
     table, features = ENGINES[engine](folder)
@@ -112,7 +112,7 @@ def run(engine: str, folder: Path, rows: int) -> dict[str, Any]:
         )  # fmt: skip
         assert len(pool) == rows
         altmas.Session.create(f"{name}/s.altmas", pool, metrics=["accuracy"], budget=300).close()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_memory() / 2**20
     seconds = time.process_time() - started
     return dict(
         zip(COLUMNS, (engine, rows, len(features), round(seconds, 1), round(peak), round(_peak_of_java())), strict=True)

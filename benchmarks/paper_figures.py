@@ -24,11 +24,11 @@ FLOOR = 1e-4
 """Errors below this are drawn at it: a metric whose points are all labelled has none."""
 
 
-def draw_all(found: Found, folder: Path) -> None:
+def draw_all(results: Found, folder: Path) -> None:
     """Every figure of the page."""
-    draw_errors(found, folder / "paper_error.png")
-    draw_surrogates(found, folder / "paper_surrogate.png")
-    draw_tuned(found, folder / "paper_tuned.png")
+    draw_errors(results, folder / "paper_error.png")
+    draw_surrogates(results, folder / "paper_surrogate.png")
+    draw_tuned(results, folder / "paper_tuned.png")
 
 
 def curve(rows: list[Row], name: str) -> tuple[list[int], list[float], list[float]]:
@@ -51,7 +51,7 @@ def plot(axes: Any, rows: list[Row], name: str, **style: Any) -> None:
         axes.fill_between(labels, low, high, alpha=0.2, lw=0, color=style["color"])
 
 
-def draw_errors(found: Found, path: Path) -> Any:
+def draw_errors(results: Found, path: Path) -> Any:
     """The paper's first figure: average error over labels, with `assured` beside the methods of the paper."""
     from matplotlib.figure import Figure
 
@@ -61,7 +61,7 @@ def draw_errors(found: Found, path: Path) -> Any:
         for aim, axes in zip(AIMS, line, strict=True):
             name = error_name(model, aim)
             for method in METHODS:
-                rows = [r for r in found.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
+                rows = [r for r in results.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
                 own = [row for row in rows if row["reading"] == OWN[method]]
                 plot(axes, own, name, color=COLOURS[method], label=method)
             axes.set(yscale="log", title=f"{model}: {WORDS[aim]}", ylabel=f"{name} error")
@@ -70,10 +70,10 @@ def draw_errors(found: Found, path: Path) -> Any:
     handles = {label: line for axes in grid.flat for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if handles:
         figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=len(METHODS))
-    return _saved(figure, found, "Average error of the estimates, mean and standard error over repeats", path)
+    return _saved(figure, results, "Average error of the estimates, mean and standard error over repeats", path)
 
 
-def draw_surrogates(found: Found, path: Path) -> Any:
+def draw_surrogates(results: Found, path: Path) -> Any:
     """The paper's second figure: accuracy of the surrogate over labels."""
     from matplotlib.figure import Figure
 
@@ -81,18 +81,20 @@ def draw_surrogates(found: Found, path: Path) -> Any:
     colours = dict(zip(AIMS, ("tab:red", "tab:purple", "tab:green", "tab:blue"), strict=True))
     for model, axes in zip(MODELS, figure.subplots(1, len(MODELS)), strict=True):
         for method, aim in [*(("altmas", aim) for aim in AIMS), ("bald", "21-metrics")]:
-            rows = [r for r in found.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
+            rows = [r for r in results.rows if (r["model"], r["aim"], r["method"]) == (model, aim, method)]
             own = [row for row in rows if row["reading"] == "hard"]
             label = "bald" if method == "bald" else f"altmas, {WORDS[aim]}"
             plot(axes, own, "surrogate", color="tab:orange" if method == "bald" else colours[aim], label=label)
         axes.set(title=model, xlabel="labels", ylabel="accuracy of the surrogate")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize=8)
-    return _saved(figure, found, "Accuracy of the surrogate, mean and standard error over repeats", path)
+    return _saved(figure, results, "Accuracy of the surrogate, mean and standard error over repeats", path)
 
 
-def _saved(figure: Any, found: Found, title: str, path: Path) -> Any:
-    figure.suptitle(title + (f"\n{found.partial}" if found.partial else ""), color="darkred" if found.partial else None)
+def _saved(figure: Any, results: Found, title: str, path: Path) -> Any:
+    figure.suptitle(
+        title + (f"\n{results.partial}" if results.partial else ""), color="darkred" if results.partial else None
+    )
     figure.tight_layout(rect=(0, 0.04, 1, 1))
     figure.savefig(path, dpi=110)
     return figure
@@ -104,17 +106,17 @@ KEY = ("tuning", "model", "aim", "method", "reading")
 STYLES = {UNTUNED: "-", LOG_LOSS: "--", METRIC_ERROR: ":"}
 
 
-def curves(found: Found, model: str, aim: str) -> Iterator[tuple[str, str, list[Row]]]:
+def curves(results: Found, model: str, aim: str) -> Iterator[tuple[str, str, list[Row]]]:
     """(method, way of tuning, rows) of every curve of a panel that there is."""
     for method in (*NETWORKS, "tradition"):
         for tuning in NAMES if method in NETWORKS else (UNTUNED,):
             wanted = (tuning, model, aim, method, OWN[method])
-            rows = [r for r in found.tuned if tuple(r[k] for k in KEY) == wanted and r["labels"] != OVERALL]
+            rows = [r for r in results.tuned if tuple(r[k] for k in KEY) == wanted and r["labels"] != OVERALL]
             if rows:
                 yield method, tuning, rows
 
 
-def draw_tuned(found: Found, path: Path) -> Any:
+def draw_tuned(results: Found, path: Path) -> Any:
     """Average error over labels in the twelve panels: untuned curves are solid, tuned ones dashed and dotted."""
     from matplotlib.figure import Figure
 
@@ -123,7 +125,7 @@ def draw_tuned(found: Found, path: Path) -> Any:
     for model, line in zip(MODELS, grid, strict=True):
         for aim, axes in zip(AIMS, line, strict=True):
             name = error_name(model, aim)
-            for method, tuning, rows in curves(found, model, aim):
+            for method, tuning, rows in curves(results, model, aim):
                 label = method if method == "tradition" else f"{method}, {NAMES[tuning]}"
                 plot(axes, rows, name, color=COLOURS[method], ls=STYLES[tuning], label=label)
             axes.set(yscale="log", title=f"{model}: {WORDS[aim]}", ylabel=f"{name} error")
@@ -132,7 +134,7 @@ def draw_tuned(found: Found, path: Path) -> Any:
     handles = {label: line for axes in grid.flat for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if handles:
         figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=4)
-    counts = [(run["finished"], run["cells"]) for run in found.tuned_run if run["tuning"] in NAMES]
+    counts = [(run["finished"], run["cells"]) for run in results.tuned_run if run["tuning"] in NAMES]
     finished, wanted = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
     partial = "" if finished == wanted else f"\nPARTIAL RUN: {finished} of {wanted} runs"
     title = "Average error of the estimates with tuned and untuned networks, mean and standard error over repeats"

@@ -22,15 +22,15 @@ PAGE = DOCS / "reproduction.md"
 # ---------------------------------------------------------------- tables
 
 
-def run_table(found: Found) -> str:
-    story = found.story
+def run_table(results: Found) -> str:
+    story = results.story
     state = "complete" if story["finished"] == story["cells"] else "NOT complete"
-    repeats = {method: sorted({r["repeats"] for r in found.rows if r["method"] == method}) for method in METHODS}
+    repeats = {method: sorted({r["repeats"] for r in results.rows if r["method"] == method}) for method in METHODS}
     kept = ", ".join(
         f"`{method}` {'–'.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}" if counts else f"`{method}` none"
         for method, counts in repeats.items()
     )
-    ablated = sorted({row["repeats"] for row in found.ablations})
+    ablated = sorted({row["repeats"] for row in results.ablations})
     return (
         f"The run behind this page is {state}: {story['finished']} of {story['cells']} cells (of which "
         f"{story['ablations_finished']} of {story['ablations']} for the ablations), in steps of {story['step']}; "
@@ -42,13 +42,13 @@ def run_table(found: Found) -> str:
     )
 
 
-def errors_table(found: Found, labels: Any) -> str:
+def errors_table(results: Found, labels: Any) -> str:
     """Every method on every model and metric set."""
     lines = []
     for model in MODELS:
         for aim in AIMS:
             name = error_name(model, aim)
-            rows = {method: found.row(model, aim, method, labels) for method in METHODS}
+            rows = {method: results.row(model, aim, method, labels) for method in METHODS}
             best = min((row[name] for row in rows.values() if row.get(name) is not None), default=None)
             entries = [
                 f"**{shown(row, name)}**" if row.get(name) == best else shown(row, name) for row in rows.values()
@@ -58,14 +58,14 @@ def errors_table(found: Found, labels: Any) -> str:
     return markdown(["model", "metric set", *(f"`{method}`" for method in METHODS)], lines)
 
 
-def surrogate_table(found: Found) -> str:
+def surrogate_table(results: Found) -> str:
     """How good the surrogate is, and what its pseudo-labels are, for each set of metrics."""
     accuracies = "accuracy at 100", "at 300", "at 500", "one draw at 500"
     head = "model", "method, metric set", *accuracies, "pseudo-labels at 100", "at 500", "right at 500"
     lines = []
     for model in MODELS:
         for method, aim in [*(("altmas", aim) for aim in AIMS), ("bald", "21-metrics")]:
-            first, middle, last = (found.row(model, aim, method, n) for n in (100, 300, 500))
+            first, middle, last = (results.row(model, aim, method, n) for n in (100, 300, 500))
             what = f"`altmas`, {WORDS[aim]}" if method == "altmas" else "`bald`"
             counts = [f"{row.get('pseudo') or 0:,.0f}" for row in (first, last)]
             right = f"{last['pseudo_right']:.3f}" if last.get("pseudo_right") is not None else "–"
@@ -74,24 +74,24 @@ def surrogate_table(found: Found) -> str:
     return markdown(head, lines)
 
 
-def sizes_table(found: Found) -> str:
+def sizes_table(results: Found) -> str:
     """The rounds of altmas by how many pseudo-labels they rest on."""
     figures_head = "error of the 21 metrics", "accuracy of the surrogate", "pseudo-labels that are right"
     lines = []
-    for row in found.sizes:
+    for row in results.sizes:
         if row["rounds"]:
             figures = [f"{row[key]:.3f}" for key in ("relative", "surrogate")]
             figures.append("–" if row["pseudo_right"] is None else f"{row['pseudo_right']:.3f}")
             group = f"{row['least']:,} to {row['below'] - 1:,}"
             lines.append([row["model"], group, f"{row['share']:.0%}", *figures])
-    moved = {row["model"]: row["doubled_or_halved"] for row in found.sizes}
+    moved = {row["model"]: row["doubled_or_halved"] for row in results.sizes}
     told = ", ".join(f"{share:.0%} ({model})" for model, share in moved.items())
     last = f"From one round to the next their number more than doubles or halves in {told} of the steps."
     head = "model", "pseudo-labels", "share of the rounds", *figures_head
     return "\n".join([markdown(head, lines), "", last])
 
 
-def modes_table(found: Found) -> str:
+def modes_table(results: Found) -> str:
     """The three ways to read the same rounds, 21 metrics."""
     ways = "hard, one draw at a time (the paper)", "expected counts", "mean over the draws"
     lines = []
@@ -100,24 +100,24 @@ def modes_table(found: Found) -> str:
         for n in (100, 300, 500):
             for name in ("`altmas`", "`bald`", "`altmas`, preset `safe`"):
                 rows = [
-                    found.ablation(model, "preset safe", n, mode)
+                    results.ablation(model, "preset safe", n, mode)
                     if "safe" in name
-                    else found.row(model, "21-metrics", name.strip("`"), n, mode)
+                    else results.row(model, "21-metrics", name.strip("`"), n, mode)
                     for mode in modes
                 ]
                 lines.append([model, name, n, *(shown(row, "relative") for row in rows)])
     return markdown(["model", "method", "labels", *ways], lines)
 
 
-def ablations_table(found: Found) -> str:
+def ablations_table(results: Found) -> str:
     """One thing changed at a time: errors, accuracies of the surrogate and pseudo-labels."""
     columns = ("error at 100", "error, 100 to 500", "surrogate", "one draw", "pseudo-labels", "of them right")
     lines = []
     for model in MODELS:
         for name in ABLATIONS:
             mode = "expected" if name == "preset safe" else "hard"
-            errors = [shown(found.ablation(model, name, n, mode), "relative") for n in (FIRST, OVERALL)]
-            row = found.ablation(model, name, OVERALL)
+            errors = [shown(results.ablation(model, name, n, mode), "relative") for n in (FIRST, OVERALL)]
+            row = results.ablation(model, name, OVERALL)
             right = "–" if row.get("pseudo_right") is None else f"{row['pseudo_right']:.3f}"
             entries = [*errors, shown(row, "surrogate"), shown(row, "single"), f"{row.get('pseudo') or 0:,.0f}", right]
             lines.append([model, name, *entries])
@@ -130,21 +130,21 @@ OWN_READING = {"stable": "mean", "stable, power 2": "mean", "stable, BALD sampli
 """The way of reading of each setting where it is not that of the paper."""
 
 
-def stable_table(found: Found) -> str:
+def stable_table(results: Found) -> str:
     """The twelve panels: `stable` against `bald` and `tradition`, with its pseudo-labels."""
     rivals = {"bald": "hard", "bald, mean": "mean", "tradition": "own"}
     head = "model", "metric set", "repeats", "`stable`", "`bald`", "`bald`, mean over the draws", "`tradition`"
     lines = []
     for model in MODELS:
         for aim in AIMS:
-            mine = one_of(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="mean")
+            mine = one_of(results.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="mean")
             if not mine:
                 lines.append([model, WORDS[aim], 0, *["not run"] * 4, "–", "–", "–"])
                 continue
-            sizes = one_of(found.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="hard")
+            sizes = one_of(results.stable, model=model, aim=aim, method="stable", labels=OVERALL, reading="hard")
             name = error_name(model, aim)
             theirs = [
-                one_of(found.stable, model=model, aim=aim, method=who.split(",")[0], labels=OVERALL, reading=way)
+                one_of(results.stable, model=model, aim=aim, method=who.split(",")[0], labels=OVERALL, reading=way)
                 for who, way in rivals.items()
             ]
             least = min(row[name] for row in (mine, *theirs) if row.get(name) is not None)
@@ -157,7 +157,7 @@ def stable_table(found: Found) -> str:
     return markdown([*head, "pseudo-labels", "of them right", "steps that double or halve them"], lines)
 
 
-def stable_parts_table(found: Found) -> str:
+def stable_parts_table(results: Found) -> str:
     """One thing changed at a time, 21 metrics, each setting read in its own way."""
     columns = ("error at 100", "error, 100 to 500", "surrogate", "pseudo-labels", "of them right", "leaps", "seconds")
     lines = []
@@ -165,12 +165,12 @@ def stable_parts_table(found: Found) -> str:
         for name in SETTINGS:
             way = OWN_READING.get(name, "hard")
             of = {"model": model, "method": name}
-            last = one_of(found.stable_parts, **of, labels=OVERALL, reading="hard")
+            last = one_of(results.stable_parts, **of, labels=OVERALL, reading="hard")
             if not last:
                 lines.append([model, name, 0, *["not run"] * len(columns)])
                 continue
             errors = [
-                shown(one_of(found.stable_parts, **of, labels=n, reading=way), "relative") for n in (FIRST, OVERALL)
+                shown(one_of(results.stable_parts, **of, labels=n, reading=way), "relative") for n in (FIRST, OVERALL)
             ]
             right = "–" if last["pseudo_right"] is None else f"{last['pseudo_right']:.3f}"
             leaps = f"{last['leaps']:.0%}" if last["pseudo"] else "–"
@@ -183,29 +183,29 @@ STAGES = ("pseudo-labels", "surrogate fit", "posterior pass", "whole round, medi
 CLOCK_AND_PROCESSOR = ("seconds", "processor seconds")
 
 
-def speed_table(found: Found) -> str:
+def speed_table(results: Found) -> str:
     """Processor seconds of the stages of a round, before and now."""
     columns = [("before", "safe"), ("now", "safe"), ("now", "stable")]
     lines = []
     for stage in STAGES:
         before, now, stable = (
-            one_of(found.speed, edition=edition, preset=preset, points=10_000, what=f"processor seconds, {stage}")[
+            one_of(results.speed, edition=edition, preset=preset, points=10_000, what=f"processor seconds, {stage}")[
                 "value"
             ]
             for edition, preset in columns
         )
         lines.append([stage, f"{before:.2f}", f"{now:.2f}", f"{now / before:.2f}", f"{stable:.2f}"])
-    loads = [one_of(found.speed, edition=e, preset=p, what="load average meanwhile")["value"] for e, p in columns]
+    loads = [one_of(results.speed, edition=e, preset=p, what="load average meanwhile")["value"] for e, p in columns]
     lines.append(["load of the machine", f"{loads[0]:.0f}", f"{loads[1]:.0f}", "", f"{loads[2]:.0f}"])
     return markdown(["", "before, `safe`", "now, `safe`", "ratio", "now, `stable`"], lines)
 
 
-def quiet_table(found: Found) -> str:
+def quiet_table(results: Found) -> str:
     """Seconds by the clock and processor seconds of the same stages on two quiet cores, as far as they were timed."""
     columns = [("before, quiet cores", "safe"), ("now, quiet cores", "safe"), ("now, quiet cores", "stable")]
 
     def value(edition: str, preset: str, what: str) -> str:
-        row = one_of(found.speed, edition=edition, preset=preset, points=10_000, what=what)
+        row = one_of(results.speed, edition=edition, preset=preset, points=10_000, what=what)
         return f"{row['value']:.2f}" if row else "–"
 
     lines = [
@@ -221,18 +221,18 @@ def quiet_table(found: Found) -> str:
 # ---------------------------------------------------------------- claims
 
 
-def claims_table(found: Found) -> str:
+def claims_table(results: Found) -> str:
     """What the paper says in words, as comparisons of errors averaged over 100 to 500 labels."""
-    lines = list(claims(lambda model, aim, method: found.row(model, aim, method, OVERALL)))
-    lines.append(augmentation_line(found))
+    lines = list(claims(lambda model, aim, method: results.row(model, aim, method, OVERALL)))
+    lines.append(augmentation_line(results))
     return markdown(["claim of the paper", "measured by", "figures", "verdict"], lines)
 
 
-def augmentation_line(found: Found) -> Line:
+def augmentation_line(results: Found) -> Line:
     """How much augmentation adds to the surrogate's accuracy on each model."""
     lifts: dict[str, float] = {}
     for model in MODELS:
-        with_it, without = (found.ablation(model, name, OVERALL) for name in ("as published", "no augmentation"))
+        with_it, without = (results.ablation(model, name, OVERALL) for name in ("as published", "no augmentation"))
         if with_it.get("surrogate") is not None and without.get("surrogate") is not None:
             lifts[model] = with_it["surrogate"] - without["surrogate"]
     figures = ", ".join(f"{model} {lift:+.3f}" for model, lift in lifts.items()) or "–"
@@ -246,22 +246,22 @@ ORDINARY = ("mnist-70", "mnist-12")
 """The average and the bad model of the paper."""
 
 
-def panels(found: Found, rival: str, models: Sequence[str] = MODELS, aims: Sequence[str] = tuple(AIMS)) -> str:
+def panels(results: Found, rival: str, models: Sequence[str] = MODELS, aims: Sequence[str] = tuple(AIMS)) -> str:
     """In how many panels `altmas` errs less than a rival, beyond two standard errors, in how many more."""
-    return counted(lambda model, aim, method: found.row(model, aim, method, OVERALL), rival, models, aims)
+    return counted(lambda model, aim, method: results.row(model, aim, method, OVERALL), rival, models, aims)
 
 
-def questions_table(found: Found) -> str:
+def questions_table(results: Found) -> str:
     """The four questions of the paper, in its words, with what the run says."""
-    by_aim = "; ".join(f"{WORDS[aim]}: {panels(found, 'bald', aims=[aim])}" for aim in AIMS)
-    by_model = "; ".join(f"{model}: {panels(found, 'bald', models=[model])}" for model in MODELS)
+    by_aim = "; ".join(f"{WORDS[aim]}: {panels(results, 'bald', aims=[aim])}" for aim in AIMS)
+    by_model = "; ".join(f"{model}: {panels(results, 'bald', models=[model])}" for model in MODELS)
     surrogates = "; ".join(
-        f"{model} {shown(found.row(model, '21-metrics', 'altmas', OVERALL), 'surrogate')}" for model in MODELS
+        f"{model} {shown(results.row(model, '21-metrics', 'altmas', OVERALL), 'surrogate')}" for model in MODELS
     )
-    rival = shown(found.row(MODELS[0], "21-metrics", "bald", OVERALL), "surrogate")
+    rival = shown(results.row(MODELS[0], "21-metrics", "bald", OVERALL), "surrogate")
     lines = [
-        ("Q1", "better than traditional testing?", f"`altmas` against `tradition`: {panels(found, 'tradition')}"),
-        ("Q2", "better than active learning (BALD)?", f"`altmas` against `bald`: {panels(found, 'bald')}"),
+        ("Q1", "better than traditional testing?", f"`altmas` against `tradition`: {panels(results, 'tradition')}"),
+        ("Q2", "better than active learning (BALD)?", f"`altmas` against `bald`: {panels(results, 'bald')}"),
         ("Q3", "for different metric sets?", f"against `bald`; {by_aim}"),
         ("Q3", "for different models?", f"against `bald`; {by_model}"),
         ("Q4", "how accurate is the surrogate?", f"21 metrics, 100 to 500 labels: {surrogates}; `bald` {rival}"),
@@ -269,11 +269,11 @@ def questions_table(found: Found) -> str:
     return markdown(["", "question", "what the run says"], lines)
 
 
-def remarks_table(found: Found) -> str:
+def remarks_table(results: Found) -> str:
     """What the paper remarks about its figures, beside the figures of this run."""
     network = [
         row["surrogate"]
-        for row in found.rows
+        for row in results.rows
         if row["method"] == "bald" and row["labels"] != OVERALL and row.get("surrogate") is not None
     ]
     inside = sum(0.7 <= value <= 0.9 for value in network)
@@ -285,7 +285,7 @@ def remarks_table(found: Found) -> str:
     ]
     for model in ORDINARY:
         closeness = {
-            WORDS[aim]: 1 - found.row(model, aim, "altmas", OVERALL)["relative"]
+            WORDS[aim]: 1 - results.row(model, aim, "altmas", OVERALL)["relative"]
             for aim in AIMS
             if error_name(model, aim) == "relative"
         }
@@ -299,9 +299,9 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "questions": questions_table,
     "remarks": remarks_table,
     "claims": claims_table,
-    "errors at 200": lambda found: errors_table(found, 200),
-    "errors at 500": lambda found: errors_table(found, 500),
-    "errors overall": lambda found: errors_table(found, OVERALL),
+    "errors at 200": lambda results: errors_table(results, 200),
+    "errors at 500": lambda results: errors_table(results, 500),
+    "errors overall": lambda results: errors_table(results, OVERALL),
     "surrogate": surrogate_table,
     "sizes": sizes_table,
     "modes": modes_table,
@@ -314,13 +314,13 @@ TABLES: dict[str, Callable[[Found], str]] = {
 }
 
 
-def page_with(found: Found, text: str) -> str:
+def page_with(results: Found, text: str) -> str:
     """The text with its tables made anew."""
-    return with_tables(text, {name: table(found) for name, table in TABLES.items()})
+    return with_tables(text, {name: table(results) for name, table in TABLES.items()})
 
 
-def write_page(found: Found) -> None:
-    PAGE.write_text(page_with(found, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+def write_page(results: Found) -> None:
+    PAGE.write_text(page_with(results, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -113,8 +113,8 @@ def errors(values: Array, truth: Array) -> tuple[Array, Array, Array]:
 
 def spread(name: str, values: Array) -> Row:
     """Mean and standard error of a figure over the repeats."""
-    found = values[np.isfinite(values)]
-    error = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else float("nan")
+    defined = values[np.isfinite(values)]
+    error = float(defined.std(ddof=1) / np.sqrt(len(defined))) if len(defined) > 1 else float("nan")
     return {name: _rounded(float(_mean(values, 0))), f"{name}_se": _rounded(error)}
 
 
@@ -169,8 +169,8 @@ def write_all(grid: Grid, *, quick: bool = False) -> None:
     write_csv(files["_ablations.csv"], rows_of(grid.ablations))
     write_csv(files["_sizes.csv"], sizes_of(grid.figures))
     files["_run.json"].write_text(json.dumps(story(grid), indent=1) + "\n", encoding="utf-8")
-    found = Found.read(*files.values())
-    paper_figures.draw_errors(found, folder / "paper_error.png")
-    paper_figures.draw_surrogates(found, folder / "paper_surrogate.png")
+    results = Found.read(*files.values())
+    paper_figures.draw_errors(results, folder / "paper_error.png")
+    paper_figures.draw_surrogates(results, folder / "paper_surrogate.png")
     if not quick:
-        paper_page.write_page(found)
+        paper_page.write_page(results)

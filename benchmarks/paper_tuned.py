@@ -59,8 +59,8 @@ class TunedCell(Cell):
         """The method with the values that hold at so many labels."""
         if self.tuning == OWN_LABELS:
             return tuning_itself(self.made, LOG_LOSS)
-        found = tuned_values(self.tuning, self.model, self.aim, self.repeat, last_tuned(labels))
-        return replace(self.made, **{name: found[name] for name in ("learning_rate", "epochs", "dropout")})  # type: ignore[type-var]
+        values = tuned_values(self.tuning, self.model, self.aim, self.repeat, last_tuned(labels))
+        return replace(self.made, **{name: values[name] for name in ("learning_rate", "epochs", "dropout")})  # type: ignore[type-var]
 
 
 def last_tuned(labels: int) -> int:
@@ -99,12 +99,12 @@ def tuned_values(tuning: str, model: str, aim: str, repeat: int, labels: int) ->
         "labels": labels,
     }
     kept = tunings()
-    for one in kept.read():
-        if kept.key_of(one) == kept.key_of(who):
-            return one
-    found = who | tuned_on(random_labels(model, aim, repeat, labels), tuning)
-    kept.add(found)
-    return found
+    for record in kept.read():
+        if kept.key_of(record) == kept.key_of(who):
+            return record
+    record = who | tuned_on(random_labels(model, aim, repeat, labels), tuning)
+    kept.add(record)
+    return record
 
 
 def random_labels(model: str, aim: str, repeat: int, labels: int) -> tuple[Task, History]:
@@ -122,8 +122,8 @@ def tuned_on(known: tuple[Task, History], objective: str) -> dict[str, Any]:
     method = tuning_itself(METHODS["bald"], objective)
     assert isinstance(method, Network)
     _, info = tuned_at(*known, method.settings)
-    found = {name: info["tuned"][name] for name in ("learning_rate", "epochs", "dropout", "loss")}
-    return found | {"seconds": round(time.process_time() - started, 2)}
+    values = {name: info["tuned"][name] for name in ("learning_rate", "epochs", "dropout", "loss")}
+    return values | {"seconds": round(time.process_time() - started, 2)}
 
 
 # ---------------------------------------------------------------- cells
@@ -207,9 +207,9 @@ def main(arguments: list[str] | None = None) -> None:
     from benchmarks import paper_figures, paper_page  # they read what was just written
     from benchmarks.paper_found import Found
 
-    found = Found.committed()
-    paper_page.write_page(found)
-    paper_figures.draw_tuned(found, RESULTS / "paper_tuned.png")
+    results = Found.committed()
+    paper_page.write_page(results)
+    paper_figures.draw_tuned(results, RESULTS / "paper_tuned.png")
 
 
 if __name__ == "__main__":

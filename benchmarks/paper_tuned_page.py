@@ -17,28 +17,28 @@ NAMES = {UNTUNED: "untuned", LOG_LOSS: "tuned, log loss", METRIC_ERROR: "tuned, 
 """The ways of tuning that have all twelve panels, as columns."""
 
 
-def tuned_row(found: Found, tuning: str, model: str, aim: str, method: str, labels: Any = OVERALL) -> Row:
+def tuned_row(results: Found, tuning: str, model: str, aim: str, method: str, labels: Any = OVERALL) -> Row:
     """The row of one way of tuning, or an empty one; `tradition` has no network, so its row is the same for all."""
     way = UNTUNED if method == "tradition" else tuning
     wanted = {"tuning": way, "model": model, "aim": aim, "method": method}
-    return one_of(found.tuned, **wanted, labels=labels, reading=OWN[method])
+    return one_of(results.tuned, **wanted, labels=labels, reading=OWN[method])
 
 
-def rows_tuned(found: Found, tuning: str) -> RowOf:
+def rows_tuned(results: Found, tuning: str) -> RowOf:
     """How claims ask for the rows of one way of tuning."""
-    return lambda model, aim, method: tuned_row(found, tuning, model, aim, method)
+    return lambda model, aim, method: tuned_row(results, tuning, model, aim, method)
 
 
 # ---------------------------------------------------------------- tables
 
 
-def run_table(found: Found) -> str:
+def run_table(results: Found) -> str:
     """How many runs there are of those that the command asks for, and what they took."""
     head = "networks", "runs", "of", "processor seconds of the runs", "tunings", "processor seconds of the tunings"
     lines = []
     for tuning in TUNINGS:
-        run = one_of(found.tuned_run, tuning=tuning)
-        made = [row["seconds"] for row in found.tuned_values if row["tuning"] == tuning]
+        run = one_of(results.tuned_run, tuning=tuning)
+        made = [row["seconds"] for row in results.tuned_values if row["tuning"] == tuning]
         spent = f"{sum(made):,.0f}" if made else "–"
         tunings = "in the runs" if tuning == OWN_LABELS else len(made) or "–"
         lines.append(
@@ -54,12 +54,12 @@ def run_table(found: Found) -> str:
     return markdown(head, lines)
 
 
-def values_table(found: Found) -> str:
+def values_table(results: Found) -> str:
     """What tuning chose: the values for log loss, which all panels share; for metric error their range over panels."""
     head = "tuned for", "repeat", "labels", "panels", "learning rate", "epochs", "dropout", "held-out loss"
     lines = []
     groups: dict[tuple[str, int, int], list[Row]] = {}
-    for row in found.tuned_values:
+    for row in results.tuned_values:
         groups.setdefault((row["tuning"], row["repeat"], row["labels"]), []).append(row)
     for (tuning, repeat, labels), rows in sorted(groups.items()):
         panels = "all" if rows[0]["model"] == ALL else len(rows)
@@ -76,7 +76,7 @@ def _range(values: list[float], form: str) -> str:
     return " to ".join(ends)
 
 
-def errors_table(found: Found) -> str:
+def errors_table(results: Found) -> str:
     """The twelve panels: both methods untuned and tuned, with random labels beside them."""
     columns = [(method, tuning) for method in NETWORKS for tuning in NAMES] + [("tradition", UNTUNED)]
     head = [f"`{method}`, {NAMES[tuning]}" for method, tuning in columns[:-1]]
@@ -84,25 +84,25 @@ def errors_table(found: Found) -> str:
     for model in MODELS:
         for aim in AIMS:
             name = error_name(model, aim)
-            rows = [tuned_row(found, tuning, model, aim, method) for method, tuning in columns]
+            rows = [tuned_row(results, tuning, model, aim, method) for method, tuning in columns]
             least = min((row[name] for row in rows if row.get(name) is not None), default=None)
             entries = [
                 "not run" if not row else f"**{shown(row, name)}**" if row[name] == least else shown(row, name)
                 for row in rows
             ]
             repeats = ", ".join(
-                str(tuned_row(found, tuning, model, aim, "altmas").get("repeats", 0)) for tuning in NAMES
+                str(tuned_row(results, tuning, model, aim, "altmas").get("repeats", 0)) for tuning in NAMES
             )
             note = " (absolute error)" if name == "absolute" else ""
             lines.append([model, WORDS[aim] + note, repeats, *entries])
     return markdown(["model", "metric set", "repeats", *head, "`tradition`"], lines)
 
 
-def questions_table(found: Found) -> str:
+def questions_table(results: Found) -> str:
     """Q1, Q2 and Q4 of the paper for each way of tuning."""
     lines = []
     for tuning, name in NAMES.items():
-        row = rows_tuned(found, tuning)
+        row = rows_tuned(results, tuning)
         lines.append([name, counted(row, "tradition"), counted(row, "bald"), *accuracies(row)])
     head = "networks", "Q1: `altmas` against `tradition`", "Q2: `altmas` against `bald`"
     return markdown([*head, "Q4: accuracy of the surrogate, 21 metrics", "of one draw of it"], lines)
@@ -115,24 +115,24 @@ def accuracies(row: RowOf) -> Iterator[str]:
         yield f"{mine}; `bald` {shown(row(MODELS[0], '21-metrics', 'bald'), name)}"
 
 
-def claims_table(found: Found) -> str:
+def claims_table(results: Found) -> str:
     """Every claim of the paper: its verdict in steps of 10, and untuned and tuned in the steps of this run."""
-    before = [*claims(lambda model, aim, method: found.row(model, aim, method, OVERALL)), augmentation(found, None)]
-    beside = [[*claims(rows_tuned(found, tuning)), augmentation(found, tuning)] for tuning in NAMES]
+    before = [*claims(lambda model, aim, method: results.row(model, aim, method, OVERALL)), augmentation(results, None)]
+    beside = [[*claims(rows_tuned(results, tuning)), augmentation(results, tuning)] for tuning in NAMES]
     lines = []
     for (claim, what, _, word), *tuned in zip(before, *beside, strict=True):
         lines.append([claim, what, word, *(one[3] + ("" if one[3] == ABSENT else f": {one[2]}") for one in tuned)])
     return markdown(["claim of the paper", "measured by", "steps of 10, untuned", *NAMES.values()], lines)
 
 
-def augmentation(found: Found, tuning: str | None) -> tuple[str, str, str, str]:
+def augmentation(results: Found, tuning: str | None) -> tuple[str, str, str, str]:
     """What augmentation adds to the surrogate at FIRST labels, where `altmas` and `bald` have the same ones."""
     lifts: dict[str, float] = {}
     for model in MODELS:
         mine, theirs = (
-            found.row(model, "21-metrics", method, FIRST)
+            results.row(model, "21-metrics", method, FIRST)
             if tuning is None
-            else tuned_row(found, tuning, model, "21-metrics", method, FIRST)
+            else tuned_row(results, tuning, model, "21-metrics", method, FIRST)
             for method in NETWORKS
         )
         if mine and theirs:
@@ -142,13 +142,13 @@ def augmentation(found: Found, tuning: str | None) -> tuple[str, str, str, str]:
     return AUGMENTATION, what, figures, most_for_the_best(lifts)
 
 
-def own_labels_table(found: Found) -> str:
+def own_labels_table(results: Found) -> str:
     """Tuned on shared random labels against tuned on a method's own labels, as far as the latter were run."""
     lines = []
     for model in MODELS:
         for method in NETWORKS:
             rows = {
-                tuning: tuned_row(found, tuning, model, "21-metrics", method)
+                tuning: tuned_row(results, tuning, model, "21-metrics", method)
                 for tuning in (UNTUNED, LOG_LOSS, OWN_LABELS)
             }
             if rows[OWN_LABELS]:

@@ -18,7 +18,6 @@ import argparse
 import json
 import math
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -41,6 +40,7 @@ from altmas.pool.first_phase import AUTOMATIC, LARGE  # noqa: E402
 from altmas.session import Session  # noqa: E402
 from altmas.session.answers import Answer  # noqa: E402
 from altmas.types import Array  # noqa: E402
+from benchmarks.memory import peak_memory  # noqa: E402
 from benchmarks.store import RESULTS, RUNS, Row, Runs, read_csv, write_csv  # noqa: E402
 from benchmarks.tables import DOCS, markdown, rewrite_page  # noqa: E402
 
@@ -125,7 +125,7 @@ class Laps:
     def __call__(self, name: str) -> None:
         now = time.process_time()
         self.figures[name] = round(now - self.last, 3)
-        self.figures[f"{name} GB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3)
+        self.figures[f"{name} GB"] = round(peak_memory() / 1e9, 3)
         self.last = now
 
 

@@ -115,7 +115,7 @@ class Part:
         total, n = float((self.expansion * self.weight).sum()), len(residuals)
         if not self.ratio or n < FEW or total <= 0:
             return 0.0, 1.0
-        return float((self.expansion * residuals).sum()) / total, n / max(n - 1, 1)
+        return float((self.expansion * residuals).sum()) / total, n / (n - 1)
 
 
 def shares_in(samples: Sequence[StageSample], rows: slice) -> Array:

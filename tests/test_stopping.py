@@ -2,9 +2,11 @@
 
 import math
 
+import pytest
+
 from altmas.estimates import Estimate, Estimates
 from altmas.session.plan import Plan
-from altmas.session.stopping import Decision, decide, settled
+from altmas.session.stopping import Decision, Goal, decide, may_stop, settled
 from session_world import create, truth
 
 
@@ -123,3 +125,21 @@ def test_the_session_asks_the_rule():
     assert not session.should_stop()
     session.tell({query.id: truth(query) for query in session.ask(20)}, seconds=2)
     assert session.should_stop()
+
+
+@pytest.mark.parametrize(
+    ("targets", "thresholds", "stops"),
+    [
+        ([], [], False),
+        ([True], [], True),
+        ([True, False], [], False),
+        ([], [True, True], True),
+        ([], [True, False], False),
+        ([False], [True], True),
+        ([True, False], [True, False], False),
+    ],
+)
+def test_all_targets_or_all_thresholds_end_it_and_nothing_less(targets, thresholds, stops):
+    goals = [Goal("accuracy", "target", 0.1, 0.1, reached) for reached in targets]
+    goals += [Goal("accuracy", "threshold", 0.8, 0.1, reached) for reached in thresholds]
+    assert may_stop(goals) is stops

@@ -117,7 +117,7 @@ def _too_wide(estimate: Estimate, target: float, about: str) -> str:
 def may_stop(goal_list: Sequence[Goal]) -> bool:
     """Whether every target is reached, or every threshold decided."""
     kinds = [[goal.reached for goal in goal_list if goal.kind == kind] for kind in ("target", "threshold")]
-    return any(bool(reached) and all(reached) for reached in kinds)
+    return any(reached and all(reached) for reached in kinds)
 
 
 def settled(estimate: Estimate, threshold: float) -> bool:

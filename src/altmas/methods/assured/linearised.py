@@ -14,7 +14,7 @@ import numpy as np
 from altmas.history import History
 from altmas.intervals import Evidence, largest_unseen
 from altmas.methods.assured.estimator import Base, Difference
-from altmas.methods.assured.parts import Mask, StageSample, residuals_of
+from altmas.methods.assured.parts import FEW, Mask, StageSample, residuals_of
 from altmas.methods.assured.recipe import RECIPE
 from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, sum_of_items
@@ -130,12 +130,14 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     low, high = map(
         sum, zip(_reach_of_unreached(among, side.items), _reach_of_left_open(among, side.items), strict=True)
     )
+    unmet = metric.reach_of_unmet_classes(side.value, among.n_classes, among.unmet_classes)
+    low, high = low + unmet[0], high + unmet[1]
     own = metric.own_points(among.pool)
     members = [np.ones(len(among.known), np.bool_)] if own is None else [own, ~own]
     return Linearised(
         metric=metric,
         value=side.value,
-        groups=_groups(among, side.items, members, squares, rows, among.spread_of_weights, tail),
+        groups=_groups(among, side.items, members, squares, np.concatenate(terms), rows, among.spread_of_weights, tail),
         spread=side.spread,
         size=int(among.inside.sum()),
         of_points=int(about.inside.sum()),
@@ -188,10 +190,13 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     stages = [(part.number, part.rows) for part in union.parts]
     rows = np.concatenate([rows for _, rows in stages])
     all_squares = np.concatenate([centred[stage, rows] for stage, rows in stages]) ** 2
+    all_terms = np.concatenate([terms[stage, rows] for stage, rows in stages])
     return Linearised(
         metric=metric,
         value=value,
-        groups=_groups(union, items, [np.ones(n_points, np.bool_)], all_squares, rows, (second, third), tail),
+        groups=_groups(
+            union, items, [np.ones(n_points, np.bool_)], all_squares, all_terms, rows, (second, third), tail
+        ),
         spread=items.spread(Base(union)),
         size=int(union.inside.sum()),
         of_points=int(about.inside.sum()),
@@ -201,7 +206,7 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         unlabelled=int(union.unlabelled.sum()),
         skipped=int(about.inside[about.skipped].sum()),
         classes=union.n_classes,
-        terms=np.concatenate([terms[stage, rows] for stage, rows in stages]),
+        terms=all_terms,
         rows=rows,
         half_point=_largest_change(union, items) / 2,
         too_high=too_high + low,
@@ -217,11 +222,16 @@ def _groups(
     items: ItemInfluence,
     members: Sequence[Mask],
     squares: Array,
+    terms: Array,
     rows: Array,
     spread_of_weights: tuple[Array, Array],
     tail: float,
 ) -> list[Group]:
-    """Parts of the variance: of the points answered with the metric's class and of the others, or of all."""
+    """Parts of the variance: of the points answered with the metric's class and of the others, or of all.
+
+    What stayed unseen is measured from what is believed of the points; while fewer than FEW draws fell among them, from
+    there or from the estimate, whichever is further: a single label can move the estimate from one end to the other.
+    """
     mean, variance = items.moments(among.belief)
     second, third = spread_of_weights
     believed, skewed = variance * second, items.third_moment(among.belief) * third
@@ -231,16 +241,26 @@ def _groups(
         shown, left = squares[points[rows]], among.unlabelled & points & ~among.unreached
         total = float(shown.sum())
         hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
+        centres = [mean[left]]
+        if draws < FEW:
+            centres.append(moved_by(float(terms[points[rows]].sum()), mean[left], lowest[left], highest[left]))
         return Group(
             shown=total,
             worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
             believed=float(believed[points].sum()),
             third=float(skewed[points].sum()),
-            unseen_low=largest_unseen((mean - lowest)[left], hazard[left], tail, draws),
-            unseen_high=largest_unseen((highest - mean)[left], hazard[left], tail, draws),
+            unseen_low=max(largest_unseen(centre - lowest[left], hazard[left], tail, draws) for centre in centres),
+            unseen_high=max(largest_unseen(highest[left] - centre, hazard[left], tail, draws) for centre in centres),
         )
 
     return [group(points) for points in members]
+
+
+def moved_by(correction: float, mean: Array, lowest: Array, highest: Array) -> Array:
+    """(n,) means that add up to the correction more, each moved by the same part of what it can be moved."""
+    room = highest - mean if correction > 0 else mean - lowest
+    part = min(abs(correction) / max(float(room.sum()), 1e-300), 1.0)
+    return np.asarray(mean + math.copysign(part, correction) * room)
 
 
 def _reach_of_unreached(among: Difference, items: ItemInfluence) -> tuple[float, float]:
@@ -301,7 +321,7 @@ class Estimators:
         With few labels among them all points of the metric tell more: they show how far the belief is off.
         """
         deciding = None if self.beyond else metric.deciding_points(self.pool)
-        if deciding is None or 2 * int((self.history.known[deciding] >= 0).sum()) < int(deciding.sum()):
+        if deciding is None or not deciding.any() or 2 * (self.history.known[deciding] >= 0).sum() < deciding.sum():
             return self(metric.members(self.pool))
         return self(deciding)
 

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.methods import METHODS, method_named
+from altmas.methods.assured.recipe import EDITION
 from altmas.metrics import truth_values
 from altmas.simulate import Row, Simulation, label_value
+from altmas.version import __version__
 from benchmarks import label_value as lending
 from benchmarks.label_value import BUDGETS, TRACKS
 from benchmarks.leaderboard import (
@@ -33,7 +35,7 @@ from benchmarks.leaderboard import (
     pool_in,
     rows_of,
 )
-from benchmarks.store import RESULTS, read_csv, write_csv
+from benchmarks.store import RESULTS, read_csv, read_numbers, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 Array = NDArray[Any]
@@ -48,6 +50,9 @@ LEAST_RUNS: Final = 10
 DEFINED: Final = 0.9
 """Share of its runs in which an estimate has to be defined for the same."""
 BEHIND: Final = 0.9
+KEY: Final = ("pool", "track", "metric", "method")
+OF_RUNS: Final = ("labels", "repeats", "undefined", "truth", "bias", "rmse", "coverage", "width")
+WORTH: Final = ("label_value", "label_value_low", "label_value_high")
 MOST: Final = 100
 """Label values beyond count as this many in means: a method that is all but exact somewhere would rule them."""
 
@@ -107,10 +112,16 @@ def places(names: list[str]) -> list[tuple[str, str, str]]:
 # ---------------------------------------------------------------- the table
 
 
-def summary(names: list[str]) -> list[Row]:
+def summary(names: list[str], before: list[Row] | None = None) -> list[Row]:
     """One row for each pool, track, metric, method and number of labels; one without numbers where it cannot or was
-    not run."""
+    not run.
+
+    before  rows of an earlier table, which stay where there are no runs here, with the version that they are of
+    """
     rows: list[Row] = []
+    kept: dict[tuple[str, ...], list[Row]] = {}
+    for row in before or []:
+        kept.setdefault(tuple(row[name] for name in KEY), []).append(row)
     for pool, track, metric in places(names):
         random = runs_of(cell_of(pool, track, metric, "tradition")).get(metric, [])
         for method in METHODS:
@@ -118,21 +129,37 @@ def summary(names: list[str]) -> list[Row]:
             key = {"pool": pool, "track": track, "metric": metric, "method": method}
             able, reason = can(cell)
             mine = runs_of(cell).get(metric, [])
-            if metric not in able or not mine:
-                rows.append(key | {"status": "not run" if metric in able else f"cannot: {reason}"})
-                continue
-            summed = Simulation([*random, *mine] if method != "tradition" else mine).summary()
-            rows += [key | {"status": "run"} | _numbers(row, summed) for row in summed if row["method"] == method]
+            if metric not in able:
+                rows.append(key | {"status": f"cannot: {reason}"})
+            elif not mine:
+                rows += kept.get((pool, track, metric, method), [key | {"status": "not run"}])
+            else:
+                made = key | {"version": version_of(method), "status": "run"}
+                summed = Simulation([*random, *mine] if method != "tradition" else mine).summary()
+                rows += [made | _numbers(row, summed) for row in summed if row["method"] == method]
     return rows
+
+
+def version_of(method: str) -> str:
+    """The version of the package, and the edition of `assured`, that runs are made with now."""
+    return f"{__version__}, edition {EDITION}" if method == OWN else __version__
+
+
+def committed_rows() -> list[Row]:
+    """The rows of the committed table; numbers that are missing are nan."""
+    rows = read_numbers(TABLE)
+    return [
+        {name: math.nan if value is None and name in (*OF_RUNS, *WORTH) else value for name, value in row.items()}
+        for row in rows
+        if row["status"] == "run"
+    ]
 
 
 def _numbers(mine: Row, summed: list[Row]) -> Row:
     """The columns of a summary row, rounded. No label value where random sampling is undefined in most of its runs."""
-    columns = ("labels", "repeats", "undefined", "truth", "bias", "rmse", "coverage", "width")
-    worth = ("label_value", "label_value_low", "label_value_high")
     random = [row for row in summed if row["method"] == "tradition" and row["labels"] == mine["labels"]]
     judged = random and random[0]["undefined"] <= random[0]["repeats"] / 2
-    numbers = {name: mine[name] for name in columns} | {name: mine[name] if judged else math.nan for name in worth}
+    numbers = {name: mine[name] for name in OF_RUNS} | {name: mine[name] if judged else math.nan for name in WORTH}
     numbers["seconds"] = mine["seconds"]
     return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in numbers.items()}
 
@@ -232,7 +259,8 @@ def _shown(comparison: Comparison | None) -> str:
 def methods_table(names: list[str], rows: list[Row]) -> str:
     """Each method over all pools at the last number of labels."""
     accuracies = [f"accuracy, {track}" for track in TRACKS]
-    head = ["method", "runs", "batch", *accuracies, "other metrics", "worst", "coverage: mean, least", "seconds"]
+    head = ["method", "version", "runs", "batch", *accuracies]
+    head += ["other metrics", "worst", "coverage: mean, least", "seconds"]
     lines = []
     last = [row for row in rows if row["status"] == "run" and row["labels"] == BUDGETS[-1]]
     for method in METHODS:
@@ -249,7 +277,8 @@ def methods_table(names: list[str], rows: list[Row]) -> str:
         at = f"{worst['label_value']:.2f} ({worst['pool']}, {worst['metric']})" if worst else "–"
         worth = [_mean_worth(rows) for rows in (*accuracy.values(), others)]
         seconds = f"{np.median([row['seconds'] for row in mine]):.2g}"
-        lines.append([f"`{method}`", _span(runs), BATCH.get(method, STEP), *worth, at, cover, seconds])
+        versions = " / ".join(sorted({str(row.get("version") or "before 0.1.0") for row in mine}))
+        lines.append([f"`{method}`", versions, _span(runs), BATCH.get(method, STEP), *worth, at, cover, seconds])
     return markdown(head, lines)
 
 
@@ -318,7 +347,7 @@ TABLES: Final[dict[str, Callable[[list[str], list[Row]], str]]] = {
 def rewrite(names: list[str]) -> None:
     """CSV, figure and page from the runs that there are."""
     runs_of.cache_clear()
-    rows = summary(names)
+    rows = summary(names, committed_rows())
     write_csv(TABLE, rows)
     draw(names, rows)
     rewrite_page(PAGE, {name: table(names, rows) for name, table in TABLES.items()})

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from altmas.methods import METHODS, method_named
+from altmas.version import __version__
 from benchmarks import leaderboard, leaderboard_page
 from benchmarks.data import NamedPool
 from benchmarks.leaderboard import EVERY, Cell, asks, can, cells, repeats_of, rows_of, run_all, run_cell
@@ -112,13 +113,25 @@ def test_all_cells_grow_together_and_the_page_reads_them(toys, tmp_path, monkeyp
     leaderboard_page.PAGE.write_text("before\n" + marks + "after\n")
     leaderboard_page.rewrite(toys)
     text = leaderboard_page.PAGE.read_text()
-    assert text.startswith("before") and text.endswith("after\n") and "| `stratified` | 4 |" in text
+    assert text.startswith("before") and text.endswith("after\n") and f"| `stratified` | {__version__} | 4 |" in text
     assert (tmp_path / "board.png").stat().st_size > 10_000
     with (tmp_path / "board.csv").open() as file:
         rows = list(csv.DictReader(file))
     here = [r for r in rows if (r["pool"], r["method"], r["metric"]) == ("bare", "stratified", "accuracy")]
     assert [row["status"] for row in here] == ["cannot: needs scores or features"]
     assert {row["status"] for row in rows if row["method"] == "assured"} == {"not run"}
+
+
+def test_rows_without_runs_here_stay_with_the_version_they_are_of(toys):
+    run_cell(Cell("whole", "hard", EVERY, "tradition"), 3)
+    key = {"pool": "whole", "track": "hard", "metric": "accuracy"}
+    old = [
+        key | {"method": method, "version": "0.0.9", "status": "run", "labels": 100} for method in ("ppi", "tradition")
+    ]
+    rows = [row for row in summary(["whole"], old) if (row["track"], row["metric"]) == ("hard", "accuracy")]
+    assert [row for row in rows if row["method"] == "ppi"] == old[:1]
+    assert {row["version"] for row in rows if row["method"] == "tradition"} == {__version__}
+    assert [row["status"] for row in rows if row["method"] == "sawade"] == ["not run"]
 
 
 def test_the_summary_is_what_the_runs_say(toys):

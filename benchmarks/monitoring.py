@@ -36,7 +36,7 @@ from altmas.ratios import OPEN, table_ratio
 from altmas.session import Session
 from altmas.types import Array
 from benchmarks.data import data_folder, read_npz
-from benchmarks.store import RESULTS, RUNS, Row, Runs, keep_csv, read_numbers, write_csv
+from benchmarks.store import RESULTS, RUNS, Row, Runs, keep_csv, read_numbers
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 PERIODS: Final = {"time-elec": "period", "employment-ma": "year"}
@@ -279,8 +279,8 @@ def _cbpe(name: str, reference: Array, later: Array, size: int) -> list[Row]:
 
 def write() -> None:
     """Tables as CSV, the tables of the page and its figure."""
-    write_csv(RESULTS / "monitoring.csv", map(_rounded, wave_rows()))
-    write_csv(RESULTS / "monitoring_drops.csv", map(_rounded, drop_rows()))
+    keep_csv(RESULTS / "monitoring.csv", map(_rounded, wave_rows()), "pool", "order", "wave", count="runs")
+    keep_csv(RESULTS / "monitoring_drops.csv", map(_rounded, drop_rows()), "order", "period", "method", count="runs")
     waves, drops, cbpe = (
         read_numbers(RESULTS / f"monitoring{part}.csv") for part in ("", "_drops", "_cbpe")
     )  # of the committed files, where there are no runs

@@ -31,7 +31,7 @@ from altmas.simulate import label_until
 from benchmarks import paper
 from benchmarks.paper import ALL, FIRST, METHODS, MODELS, Cell, read, run_all
 from benchmarks.paper_results import rows_of
-from benchmarks.store import RESULTS, Row, Runs, write_csv
+from benchmarks.store import RESULTS, Row, Runs, keep_csv
 
 STEP, REPEATS = 100, 3
 LOG_LOSS, METRIC_ERROR = TUNE_FOR
@@ -40,6 +40,8 @@ TUNINGS = (UNTUNED, LOG_LOSS, METRIC_ERROR, OWN_LABELS)
 NETWORKS = ("altmas", "bald")
 ORDER = ("21-metrics", "accuracy", "precision-2", "recall-2")
 """Metric sets in the order in which they are run."""
+KEY = ("tuning", "step", "model", "aim", "method", "reading", "labels")
+"""What tells the rows of the table apart; rows with more repeats than there are here are kept."""
 FILE, VALUES_FILE, RUN_FILE = (RESULTS / f"paper_tuned{name}.csv" for name in ("", "_values", "_run"))
 
 
@@ -201,9 +203,10 @@ def main(arguments: list[str] | None = None) -> None:
     cells = grid(given.repeats, given.metric_repeats, given.own_repeats)
     if not given.summary:
         run_all(in_order(cells), given.jobs)
-    write_csv(FILE, rows_with_tuning(cells))
-    write_csv(VALUES_FILE, sorted(tunings().read(), key=lambda row: (row["tuning"], row["repeat"], row["labels"])))
-    write_csv(RUN_FILE, run_rows(cells))
+    keep_csv(FILE, rows_with_tuning(cells), *KEY, count="repeats")
+    values = sorted(tunings().read(), key=lambda row: (row["tuning"], row["repeat"], row["labels"]))
+    keep_csv(VALUES_FILE, values, *tunings().key)
+    keep_csv(RUN_FILE, run_rows(cells), "tuning", count="finished")
     from benchmarks import paper_figures, paper_page  # they read what was just written
     from benchmarks.paper_found import Found
 

@@ -117,9 +117,15 @@ def _number(text: str) -> Any:
         return text or None
 
 
-def keep_csv(path: Path, rows: Iterable[Mapping[str, Any]], *key: str) -> None:
-    """Put rows into a table in place of those with the same key; the others stay, before them."""
+def keep_csv(path: Path, rows: Iterable[Mapping[str, Any]], *key: str, count: str | None = None) -> None:
+    """Put rows into a table in place of those with the same key; the others stay, before them.
+
+    count  a column, such as the number of runs: rows that have more there than the new ones stay as well
+    """
     new = list(rows)
+    if count is not None:
+        had = {tuple(row[name] for name in key): float(row[count]) for row in read_csv(path)}
+        new = [row for row in new if float(row[count]) >= had.get(tuple(str(row[name]) for name in key), 0.0)]
     made = {tuple(str(row[name]) for name in key) for row in new}
     write_csv(path, [*(row for row in read_csv(path) if tuple(row[name] for name in key) not in made), *new])
 

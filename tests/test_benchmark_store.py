@@ -156,3 +156,15 @@ def test_the_page_of_the_session_file_says_what_the_tables_say():
     assert {(row["lost"], row["half"], row["integrity"], row["same_next"]) for row in kills} == {
         ("0", "0", "ok", "True")
     }
+
+
+def test_rows_with_more_runs_than_the_new_ones_stay(tmp_path):
+    path = tmp_path / "table.csv"
+    keep_csv(path, [{"part": "x", "runs": 10, "value": 1}, {"part": "y", "runs": 2, "value": 2}], "part", count="runs")
+    new = [
+        {"part": "x", "runs": 3, "value": 7},
+        {"part": "y", "runs": 2, "value": 8},
+        {"part": "z", "runs": 1, "value": 9},
+    ]
+    keep_csv(path, new, "part", count="runs")
+    assert {row["part"]: row["value"] for row in read_csv(path)} == {"x": "1", "y": "8", "z": "9"}

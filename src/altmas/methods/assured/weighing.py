@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,20 +35,19 @@ class Importance:
 def importance_for(task: Task, estimator: Difference, urgencies: Array, planned: float) -> Importance:
     """u_i^2 = sum_k w_k Var_f(D_ki(y)) / (random-sampling variance of k), w_k in proportion to the urgencies (K,).
 
-    Draws that do not follow the belief are in proportion to how far apart a metric can be for two labels of a point,
-        sizes_i = tau sum_k w_k reach_ki / (mean of reach_k),     reach_ki = max_c D_ki(c) - min_c D_ki(c)         (V14)
-    Of all draws with the same sum of exposures these let a single metric change least by what stays unseen, if nothing
-    is believed: all sets that are missed equally often move it equally far. They are uniform for accuracy, and uniform
-    among the points answered with a class for its precision. tau is the mean, by the same weights, of the share that
-    each metric wants of `planned` labels.
+    Draws that do not follow the belief are uniform among the points whose label can move a metric,
+        sizes_i = tau sum_k w_k m_ki / (mean of m_k),     m_ki = 1 if max_c D_ki(c) > min_c D_ki(c), else 0        (V14)
+    Where all of these can move it equally far, no other draws with the same sum of exposures let it change less by what
+    stays unseen. For accuracy they are all points, for the precision of a class those answered with it. How far D says
+    that a point can move a metric is not followed: for areas under curves that is itself believed. tau is the mean, by
+    the same weights, of the share that each metric wants of `planned` labels.
     """
     pool, z = task.pool, normal_quantile(task.confidence)
     asked = list(_asked(task, estimator, urgencies))
     total = max(sum(metric.weight for metric in asked), 1e-300)
     shape = np.zeros(len(pool))
     for metric in asked:
-        reach = metric.reach
-        shape += metric.weight / total * (reach / reach.mean())
+        shape += metric.weight / total * (metric.moved / metric.moved.mean())
     believed, rows = np.zeros(len(pool)), np.concatenate([part.rows for part in estimator.parts])
     seen, share = np.zeros(len(rows)), 0.0
     for metric in asked:
@@ -64,18 +64,22 @@ def importance_for(task: Task, estimator: Difference, urgencies: Array, planned:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A metric that draws are for: its weight, D at items, its spread under random sampling, members (N,) or None."""
+    """A metric that draws are for: its weight, D at items, its spread under random sampling, members (N,) or None.
+
+    stands_for  how many rows each point stands for: (N,), or 1
+    """
 
     weight: float
     influence: ItemInfluence
     spread: float
     members: Array | None
+    stands_for: Array | float
 
-    @property
-    def reach(self) -> Array:
-        """(N,) how far apart the metric can be for two labels of a point."""
+    @cached_property
+    def moved(self) -> Array:
+        """(N,) how many rows the point stands for if its label can move the metric, else 0."""
         lowest, highest = self.influence.range()
-        return self._inside(highest - lowest)
+        return self._inside((highest > lowest) * self.stands_for)
 
     def gain_and_variance(self, belief: Belief) -> tuple[Array, Array]:
         """(N,) each: the largest change if a point is not as believed, and its squared residual as expected."""
@@ -93,8 +97,9 @@ def _asked(task: Task, estimator: Difference, urgencies: Array) -> Iterator[_Ask
     for components, share in components_of(weighted):
         for metric in components:
             influence, spread = believed_influence(metric, estimator.belief, task.pool)
-            asked = _Asked(share / len(components), influence, spread, metric.members(task.pool))
-            if spread > 0 and asked.weight > 0 and asked.reach.any():
+            stands_for = 1.0 if task.pool.weights is None else task.pool.weights
+            asked = _Asked(share / len(components), influence, spread, metric.members(task.pool), stands_for)
+            if spread > 0 and asked.weight > 0 and asked.moved.any():
                 yield asked
 
 

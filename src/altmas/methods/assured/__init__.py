@@ -80,7 +80,9 @@ class Assured(Method):
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
-    traits: ClassVar[Traits] = Traits(interval="fixed-n", any_metric=True, grows=True, ahead=True, weights=True)
+    traits: ClassVar[Traits] = Traits(
+        interval="fixed-n", any_metric=True, grows=True, ahead=True, weights=True, groups=True
+    )
 
     def __post_init__(self) -> None:
         for name in self.also:
@@ -419,10 +421,15 @@ def _right(estimator: Difference) -> tuple[float, float]:
 
 
 def _unused(samples: list[StageSample], history: History) -> int:
-    """How many labels of drawn points are in no sample, because they lie beyond a point that has no answer."""
+    """How many labels of drawn points are in no sample, because they lie beyond a point that has no answer.
+
+    Those of a group that is being asked for, with nothing answered behind it, are about to be in one.
+    """
     if all(sample.stage.cut_at is None for sample in samples):
         return 0
-    drawn = set(history.drawn.tolist()) & history.labels.keys()
+    drawn, last = set(history.drawn.tolist()) & history.labels.keys(), samples[-1].stage
+    if last.units is not None and last.cut_at is not None and not last.gap:
+        drawn -= set(np.flatnonzero(last.units == last.units[last.cut_at]).tolist())
     return len(drawn.difference(*(sample.rows.tolist() for sample in samples)))
 
 

@@ -297,7 +297,7 @@ def _together(
 ) -> Together:
     """What points of one group have in common; roots (n,) are the signed roots of the squared terms at `rows`."""
     assert among.units is not None
-    units = numbered([part.units for part in among.parts if part.units is not None])
+    units = numbered([part.units for part in among.parts])
     scale, (lowest, highest) = np.concatenate([part.share * part.expansion for part in among.parts]), items.range()
     variances = np.concatenate([items.moments(part.belief)[1][part.rows] for part in among.parts]) * scale**2
     largest = float((scale * (highest - lowest)[rows]).max(initial=0.0))

@@ -13,6 +13,7 @@ residuals to come together and the rest to be independent (U4); what stayed unse
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -54,10 +55,11 @@ def sums(values: Array, units: Array) -> Array:
     return np.bincount(units, values, minlength=1)
 
 
-def numbered(parts: list[Array]) -> Array:
+def numbered(parts: Sequence[Array | None]) -> Array:
     """(n,) units of several stages counted through, so that a group counts in each stage for itself."""
     counted, before = [np.zeros(0, np.int64)], 0
     for part in parts:
+        assert part is not None
         counted.append(part + before)
         before += int(part.max(initial=-1)) + 1
     return np.concatenate(counted)

@@ -64,7 +64,6 @@ __all__ = [
     "Tradition",
     "Trust",
     "check",
-    "check_draw",
     "check_installed",
     "grouped",
     "inclusion_of",

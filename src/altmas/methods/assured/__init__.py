@@ -352,13 +352,13 @@ class Assured(Method):
     def _samples(self, task: Task, history: History, stages: list[Stage]) -> list[StageSample]:
         """Stages with a label, each with the belief from the labels told before it and in its own sample."""
         samples, exposure = [], np.zeros(len(task.pool))
-        for stage in stages:
+        for number, stage in enumerate(stages):
             exposure = exposure + stage.exposure
             rows = stage.used[history.known[stage.used] >= 0]
             if len(rows):
                 belief = self._fit(task, history, _train(stage, rows, history), exposure)
                 before = (history.known >= 0) & stage.earlier & stage.within
-                left_open = stage.cut_at if stage.gap or stage is not stages[-1] else None
+                left_open = stage.cut_at if stage.gap or _passed_over(stages[number + 1 :]) else None
                 samples.append(StageSample(stage, belief, before, rows, left_open))
         return samples
 
@@ -395,6 +395,14 @@ class _Held(Assured):
         self, task: Task, history: History, stages: list[Stage], domain: int | None = None
     ) -> tuple[Array, float]:
         return self.sizes, self.gain
+
+
+def _passed_over(later: list[Stage]) -> bool:
+    """Whether these stages leave what an earlier one asked for behind; of whole groups, only once they have answers.
+
+    A group that is asked for when a stage ends is finished before the next one, often by the same ask.
+    """
+    return any(stage.units is None or len(stage.used) > 0 or stage.gap for stage in later)
 
 
 def _train(stage: Stage, rows: Array, history: History) -> Array:

@@ -1,5 +1,6 @@
 """Draws of whole groups: exact chances, terms and bounds by group, and what people do to a group that is asked for."""
 
+import json
 from dataclasses import replace
 from itertools import combinations
 
@@ -32,6 +33,7 @@ from altmas.session.plan import Plan
 from altmas.simulate import label_until
 from altmas.task import Task
 from assured_world import constant_belief
+from cli_world import run
 from groups_world import grouped_world, runs
 
 CHEAP = Assured(belief=constant_belief)
@@ -214,6 +216,22 @@ def test_the_variance_is_that_of_sums_over_groups():
 def residuals(estimator, part):
     right = estimator.known[part.rows] == estimator.predictions[part.rows]
     return (right - part.belief.agree[part.rows]) / len(estimator.known)
+
+
+def test_a_stage_counts_by_its_groups_and_not_by_which_of_them_were_drawn():
+    """n_s of (U6) by hand; on a slice with the items of each group that are in it; all of them once it is complete."""
+    among, task = estimator_of()
+    groups, sample = task.pool.group, among.samples[0]
+    stage, half = sample.stage, task.pool.slices["half"] == "a"
+    for inside in (np.ones(len(groups), bool), half):
+        open_ = stage.population & inside
+        members = {g: int((open_ & (groups == g)).sum()) for g in range(50)}
+        size = {g: stage.sizes[groups == g][0] for g in range(50)}
+        mean = sum(size[g] * m for g, m in members.items()) / sum(size[g] for g, m in members.items() if m)
+        drawn = len(set(groups[sample.rows[inside[sample.rows]]].tolist()))
+        assert sample.labels_in(None if inside.all() else inside) == pytest.approx(drawn * mean)
+    whole = replace(sample, rows=np.flatnonzero(stage.population))
+    assert whole.labels_in() == stage.population.sum()
 
 
 def test_what_stayed_unseen_is_a_set_of_whole_groups():
@@ -614,3 +632,33 @@ def test_data_to_come_are_no_narrower_than_the_pool_and_count_a_drawn_group_once
 def linear_of(task: Task, history: History):
     samples = CHEAP._samples(task, history, stages_of(history, task.pool.group))
     return Estimators(samples, task, history).linearised(task.metrics[0], 3.7)
+
+
+# ---------------------------------------------------------------- words
+
+
+def test_commands_and_report_say_that_whole_groups_are_drawn(tmp_path):
+    pool, truth = grouped_world(groups=40, largest=6, accuracy=0.8, seed=2)
+    table, path = tmp_path / "turns.csv", str(tmp_path / "turns.altmas")
+    names = np.array(["no", "yes"])
+    rows = zip(names[pool.predictions], names[truth], pool.group, strict=True)
+    table.write_text("predicted,true,chat\n" + "".join(f"{p},{t},{g}\n" for p, t, g in rows))
+    common = ["--data", str(table), "--prediction", "predicted"]
+    made = run("init", path, *common, "--group", "chat", "--draw", "groups", "--budget", 60)
+    words = "whole groups are drawn (40 groups by chat): a group counts once all of its items are answered"
+    assert words in made.out
+    with altmas.Session.open(path) as session:
+        session.run(lambda query: names[truth[int(query.id)]], progress=False)
+        report = session.report()
+    assert words in run("status", path).out
+    assert json.loads(run("status", path, "--json").out)["draw"] == "groups"
+    assert "whole groups were drawn (40 groups by chat)" in report.to_html()
+    assert report.content["plan"]["draw"] == "groups"
+    assert any("Whole groups are drawn (40 groups by chat)" in one["words"] for one in report.content["assumptions"])
+    refused = run("init", tmp_path / "no.altmas", *common, "--draw", "groups")
+    assert refused.code and "this pool has no groups" in refused.err and not (tmp_path / "no.altmas").exists()
+    assert "expected items or groups" in run("init", path, *common, "--draw", "chats").err
+    known = ["--truth", "true", "--group", "chat", "--draw", "groups", "--method", "tradition"]
+    assert "tradition" in run("simulate", *common, *known, "--budget", 60, "--repeats", 2, "--jobs", 1).out
+    planned = run("plan", path, "--budget", 100, "--worlds", 1).out
+    assert "are right or wrong independently" in " ".join(planned.split())

@@ -23,11 +23,11 @@ def uniform_group_draws(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(indices, probabilities) of the open points of groups drawn uniformly one after another, n points in all.
 
-    What is left of the group that was drawn last comes first; every point has the probability of its group's draw.
+    What is left of a group that was drawn before comes first; every point has the probability of its group's draw.
     """
-    rows, begun = np.flatnonzero(history.open), history.drawn[-1:]
-    first = rows[np.isin(groups[rows], groups[begun])]
-    others = rng.permutation(np.unique(groups[rows[~np.isin(groups[rows], groups[begun])]]))
+    rows = np.flatnonzero(history.open)
+    begun = np.isin(groups[rows], groups[history.drawn])
+    first, others = rows[begun], rng.permutation(np.unique(groups[rows[~begun]]))
     place = np.full(int(groups.max()) + 1, -1)
     place[others] = np.arange(len(others))
     rest = rows[place[groups[rows]] >= 0]

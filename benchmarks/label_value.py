@@ -47,6 +47,8 @@ RARE = {"abt-buy-svm": "f1[match]"}
 """Pools whose second metric is the F1 of their rare class, not the macro F1."""
 MANY = 256
 """From this many classes on, single classes are left out: 400 labels leave most of them without one."""
+ROUNDED = 1e-6
+"""Runs are kept with seven digits: an interval that is one value, because all is known, holds that value."""
 MEMBERS = 20
 """Coverage and value of class metrics are averaged over classes with at least this many true members."""
 
@@ -222,7 +224,7 @@ def row_of(
     """Bias, error, coverage, width and label value of one group of metrics."""
     goal = truth[members]
     error, random_error = mine[:, members, 0] - goal, theirs[:, members, 0] - goal
-    inside = (mine[:, members, 1] <= goal + 1e-9) & (goal - 1e-9 <= mine[:, members, 2])
+    inside = (mine[:, members, 1] <= goal + ROUNDED) & (goal - ROUNDED <= mine[:, members, 2])
     covered = np.where(np.isnan(mine[:, members, 1]), np.nan, inside)
     by_metric = _mean(covered, 0)
     worst = int(np.nanargmin(by_metric)) if np.isfinite(by_metric).any() else 0

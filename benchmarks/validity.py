@@ -207,10 +207,16 @@ class Cell:
 
     @property
     def editions(self) -> tuple[str, ...]:
-        """The editions of the method that give the same numbers here: 2.4 changed slices and gaps between answers."""
+        """The editions of the method that give the same numbers here.
+
+        2.4 changed gaps between answers (and slices), 2.5 all that is asked for beside accuracy of the whole pool.
+        """
+        if self.method != "assured":
+            return ("2.3", "2.4", EDITION)
+        if CASES[self.case].metrics != ("accuracy",):
+            return (EDITION,)
         telling = TELLINGS[self.telling]
-        changed = "@" in str(CASES[self.case].metrics) or telling.shuffled or telling.left_open
-        return (EDITION,) if changed and self.method == "assured" else ("2.3", EDITION)
+        return ("2.4", EDITION) if telling.shuffled or telling.left_open else ("2.3", "2.4", EDITION)
 
     @property
     def runs(self) -> Runs:

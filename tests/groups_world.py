@@ -80,7 +80,10 @@ def runs(
 
 
 def _figures(values: np.ndarray, truth: float) -> dict[str, float]:
+    """Of the runs with an interval."""
     defined = values[np.isfinite(values).all(1)]
+    if not len(defined):
+        return {"truth": truth, "defined": 0.0}
     value, low, high = defined.T
     error = value - truth
     rmse = float(np.sqrt((error**2).mean()))

@@ -5,9 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from altmas.intervals import missed_tail, normal_quantile
-from altmas.methods.assured.design import even, expected_gain, pilot_sizes, tempered_sizes, uniform_share
+from altmas.history import History
+from altmas.intervals import largest_unseen, missed_tail, normal_quantile
+from altmas.methods.assured import Assured
+from altmas.methods.assured.design import defensive_share, even, expected_gain, pilot_sizes, tempered_sizes
+from altmas.methods.assured.linearised import Estimators
 from altmas.methods.assured.recipe import RECIPE
+from altmas.methods.assured.stages import stages_of
+from altmas.methods.assured.weighing import importance_for
+from altmas.metrics import metric_set
+from altmas.simulate import label_until
+from altmas.task import Task
+from assured_world import world
 
 UNIFORM, STEEP = 0.1, 0.9 * RECIPE.variance_share
 
@@ -112,13 +121,54 @@ def test_a_class_that_nobody_predicts_and_a_fold_that_nobody_believes_in_change_
     np.testing.assert_allclose(even(np.array([0.0, 0, 1, 3]), np.array([0, 0, 1, 1])), [0, 0, 0.5, 1.5])
 
 
-def test_the_share_of_uniform_draws_is_what_they_would_leave_unseen_against_the_standard_error():
+def test_the_share_of_defensive_draws_is_what_they_would_leave_unseen_against_the_standard_error():
     """400 labels of 10,000 points: b of the 3.7 / 400 of the points with the largest gains, over z standard errors."""
-    gain, z = np.full(10_000, 0.9 / 10_000), normal_quantile(0.95)
+    gain, z, alike = np.full(10_000, 0.9 / 10_000), normal_quantile(0.95), np.ones(10_000)
     for rate, share in [(0.5, 0.35), (0.06, 0.359), (0.03, 0.5), (0.005, 0.7)]:
         unseen = missed_tail(z) / 400 * 0.9
         error = math.sqrt(rate * (1 - rate) / 400)
-        found = uniform_share(gain, np.full(10_000, rate * (1 - rate) / 10_000**2), 400, z)
+        found = defensive_share(gain, alike, np.full(10_000, rate * (1 - rate) / 10_000**2), 400, z)
         assert found == pytest.approx(min(max(unseen / (z * error), 0.35), 0.7)) == pytest.approx(share, abs=0.005)
     few = np.where(np.arange(10_000) < 50, 1.0, 0.0)  # fewer points matter than could be missed
-    assert uniform_share(few, few * 2, 400, z) == pytest.approx(50 / (z * math.sqrt(10_000 * 100 / 400)), rel=0.01)
+    error = z * math.sqrt(10_000 * 100 / 400)
+    assert defensive_share(few, alike, few * 2, 400, z) == pytest.approx(50 / error, rel=0.01)
+    half = np.where(np.arange(10_000) < 5000, 1.0, 0.0)  # draws among these alone leave half as many of them unseen
+    shares = [defensive_share(half, reach, half * 0.01, 400, z) for reach in (alike, half)]
+    assert shares[0] == pytest.approx(0.7) and shares[1] == pytest.approx(
+        missed_tail(z) * 5000 / 400 / (z * math.sqrt(10_000 * 50 / 400)), rel=0.01
+    )
+
+
+def test_draws_in_proportion_to_reach_leave_the_least_unseen():
+    """(V14) No other exposures with the same sum have a smaller b, if any label may be anywhere."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        reach = rng.exponential(size=30) * (rng.random(30) < 0.7)
+        proportional = 12 * reach / reach.sum()
+        least = largest_unseen(reach, proportional, 3.0)
+        assert least == pytest.approx(reach.sum() * 3.0 / 12)
+        for other in (np.full(30, 12 / 30), *(12 * rng.dirichlet(np.full(30, size)) for size in (0.5, 2.0, 20.0))):
+            assert largest_unseen(reach, other, 3.0) >= least - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("metric", "moved"),
+    [
+        ("accuracy", lambda pool: np.ones(len(pool), bool)),
+        ("precision[1]", lambda pool: pool.predictions == 1),
+        ("accuracy@half=odd", lambda pool: pool.slices["half"] == "odd"),
+        ("accuracy@half=odd - accuracy@half=even", lambda pool: np.ones(len(pool), bool)),
+        ("gap[precision[1], half]", lambda pool: pool.predictions == 1),
+    ],
+)
+def test_draws_that_follow_no_belief_are_where_a_label_can_move_the_metric(metric, moved):
+    pool, truth = world(n=600)
+    task = Task(pool, metric_set([metric], pool), seed=0)
+    history = label_until(Assured(), task, History(600), 60, 10, truth.__getitem__)
+    among = Estimators(Assured()._samples(task, history, stages_of(history)), task, history)
+    defensive = importance_for(task, among(None), np.ones(1), 120).defensive
+    mask = moved(pool)
+    assert (defensive[~mask] == 0).all() and (defensive[mask] > 0).all()
+    assert RECIPE.least_defensive - 1e-9 <= defensive.mean() <= RECIPE.most_defensive + 1e-9
+    if metric == "accuracy":
+        np.testing.assert_allclose(defensive, defensive.mean())

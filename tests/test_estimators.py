@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 import altmas
+from altmas.history import History
 from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference, shifted_odds
-from altmas.methods.assured.linearised import Group, linearised, linearised_sum
+from altmas.methods.assured.linearised import Estimators, Group, linearised, linearised_sum
 from altmas.methods.assured.parts import FEW, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import RowCodes, metric_set, table_of
 from altmas.metrics.formulas import positive
+from altmas.task import Task
 from assured_world import belief, constant_belief, difference, runs, shuffled_belief, world, wrong_belief
 
 TAIL = 3.689
@@ -377,11 +379,8 @@ def test_a_difference_between_two_slices_adds_up_from_both(two):
     change, odd, even = metric_set(
         ["accuracy@half=odd - accuracy@half=even", "accuracy@half=odd", "accuracy@half=even"], two.pool
     )
-
-    def among(members):
-        inside = np.ones(40, bool) if members is None else members
-        return Difference(two.samples, two.pool, two.known, inside, two.skipped)
-
+    labels = {int(row): int(two.known[row]) for row in np.flatnonzero(two.known >= 0)}
+    among = Estimators(two.samples, Task(two.pool, (change,)), History(40, labels=labels))
     whole = linearised_sum(change, among, TAIL)
     sides = [linearised(among(one.members(two.pool)), one, TAIL) for one in (odd, even)]
     assert whole.value == pytest.approx(sides[0].value - sides[1].value)

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 import altmas
+from altmas.history import History
+from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Believed, Difference
-from altmas.methods.assured.linearised import linearised, linearised_sum
+from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum
 from altmas.methods.assured.parts import FEW, Part, StageSample, shares_among, shares_in
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import metric_set
-from assured_world import belief, world
+from altmas.simulate import label_until
+from altmas.task import Task
+from assured_world import belief, constant_belief, world
 
 POOL, TRUTH = world(n=40, accuracy=0.7)
 AGREE = np.linspace(0.3, 0.95, 40)
@@ -147,13 +151,9 @@ def test_a_belief_alone_is_about_its_members():
 
 def test_a_difference_has_drawn_as_many_labels_as_its_smaller_side():
     sample = stage_of([0, 2, 4, 6, 8, 1, 3])
-    known = np.full(40, -1)
-    known[sample.rows] = TRUTH[sample.rows]
-
-    def among(members):
-        return Difference([sample], POOL, known, EVERY if members is None else members, np.zeros(0, np.int64))
-
+    history = History(40, labels={int(row): int(TRUTH[row]) for row in sample.rows})
     (change,) = metric_set(["accuracy@half=odd - accuracy@half=even"], POOL)
+    among = Estimators([sample], Task(POOL, (change,)), history)
     assert linearised_sum(change, among, 3.7).drawn == 2
 
 
@@ -162,17 +162,57 @@ def test_a_point_left_open_widens_a_difference_to_the_side_of_its_sign():
     half = np.where(np.arange(40) < 20, "left", "right")
     pool = altmas.Pool(None, POOL.predictions, classes=[0, 1, 2], slices={"half": half})
     sample = replace(stage_of(list(range(0, 24, 2))), left_open=30)
-    known = np.where(np.isin(np.arange(40), sample.rows), TRUTH, -1)
+    history = History(40, labels={int(row): int(TRUTH[row]) for row in sample.rows})
     forth, back, whole = metric_set(
         ["accuracy - accuracy@half=left", "accuracy@half=left - accuracy", "accuracy"], pool
     )
-
-    def among(members):
-        inside = EVERY if members is None else members
-        return Difference([sample], pool, known, inside, np.zeros(0, np.int64))
-
+    among = Estimators([sample], Task(pool, (forth, back, whole)), history)
     alone = linearised(among(None), whole, 3.7)
     one_way, other_way = (linearised_sum(metric, among, 3.7) for metric in (forth, back))
     assert alone.too_high > 0 and alone.too_low > 0 and alone.too_high != alone.too_low
     assert (one_way.too_high, one_way.too_low) == pytest.approx((alone.too_high, alone.too_low))
     assert (other_way.too_high, other_way.too_low) == pytest.approx((alone.too_low, alone.too_high))
+
+
+def test_a_precision_is_exact_once_every_point_with_that_answer_is_labelled():
+    """Its other points decide nothing: neither their labels nor what is believed of them are part of it."""
+    pool, truth = world(n=300)
+    task = Task(pool, metric_set(["precision[1]", "accuracy"], pool), seed=0)
+    history = label_until(Assured(), task, History(300), 60, 10, truth.__getitem__)
+    answered = np.flatnonzero(pool.predictions == 1)
+    before = Assured().estimate(task, history)[0]
+    exact = float((truth[answered] == 1).mean())
+    assert before.low < exact < before.high and 60 < before.effective_labels < 300 and before.labels == 60
+    whole = replace(history, labels={**history.labels, **{int(row): int(truth[row]) for row in answered}})
+    precision, accuracy = Assured().estimate(task, whole)
+    assert (precision.value, precision.low, precision.high) == pytest.approx((exact,) * 3, abs=1e-12)
+    assert precision.effective_labels == 300 and "points with that answer is labelled: exact" in precision.note
+    assert accuracy.low < accuracy.high
+
+
+def test_a_precision_without_a_drawn_label_among_its_answers_has_no_interval():
+    pool = altmas.Pool(None, np.where(np.arange(40) < 38, 0, 1), classes=[0, 1])
+    sample = stage_of(list(range(20)))
+    history = History(40, labels={row: 0 for row in range(20)})
+    (metric,) = metric_set(["precision[1]"], pool)
+    linear = Estimators([replace(sample, belief=belief(pool, AGREE, 2))], Task(pool, (metric,)), history).linearised(
+        metric, 3.7
+    )
+    assert (linear.drawn, linear.unlabelled, linear.size, linear.of_points, linear.labels) == (0, 2, 2, 40, 20)
+
+
+def test_the_difference_of_two_precisions_is_decided_by_the_answers_of_both_models():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, 400)
+    answers = {name: np.where(rng.random(400) < right, truth, 1 - truth) for name, right in (("a", 0.9), ("b", 0.7))}
+    pool = altmas.Pool(None, answers, classes=[0, 1])
+    (metric,) = metric_set(["a: precision[1] - b: precision[1]"], pool)
+    np.testing.assert_array_equal(metric.deciding_points(pool), (answers["a"] == 1) | (answers["b"] == 1))
+    exact = truth[answers["a"] == 1].mean() - truth[answers["b"] == 1].mean()
+    held = 0
+    for seed in range(40):
+        task = Task(pool, (metric,), seed=seed)
+        history = label_until(Assured(belief=constant_belief), task, History(400), 80, 20, truth.__getitem__)
+        estimate = Assured(belief=constant_belief).estimate(task, history)[0]
+        held += estimate.low <= exact <= estimate.high
+    assert held >= 35, held  # 38 expected, two standard errors below

@@ -239,14 +239,19 @@ def largest_unseen(gain: Array, hazard: Array, tail: float, draws: int | None = 
             return float(gain.sum())
         tail = -draws * math.expm1(-tail / draws)
     ratio = gain / hazard
+    order = fills(ratio, hazard, tail)
+    spent, total = np.cumsum(hazard[order]), np.cumsum(gain[order])
+    if spent[-1] < tail:
+        return float(total[-1])
+    before = (spent[-2], total[-2]) if len(order) > 1 else (0.0, 0.0)
+    return float(before[1] + ratio[order[-1]] * (tail - before[0]))
+
+
+def fills(ratio: Array, hazard: Array, tail: float) -> Array:
+    """Rows of the largest ratios, in falling order, as few as have hazards of `tail` together; else all."""
     enough = _top(ratio, hazard, tail)
     order = enough[np.argsort(-ratio[enough], kind="stable")]
-    spent, total = np.cumsum(hazard[order]), np.cumsum(gain[order])
-    last = int(np.searchsorted(spent, tail))
-    if last >= len(order):
-        return float(total[-1])
-    before = (spent[last - 1], total[last - 1]) if last else (0.0, 0.0)
-    return float(before[1] + ratio[order[last]] * (tail - before[0]))
+    return np.asarray(order[: int(np.searchsorted(np.cumsum(hazard[order]), tail)) + 1])
 
 
 def _top(ratio: Array, hazard: Array, tail: float) -> Array:

@@ -29,13 +29,21 @@ class _Combination(NotOfTable):
 
     def members(self, pool: Pool) -> Any:
         """(N,) the points that some part is about, or None for all of them."""
-        masks = [part.members(pool) for _, part in self.parts]
-        known = [mask for mask in masks if mask is not None]
-        return None if len(known) < len(masks) else np.any(known, axis=0)
+        return _any_of([part.members(pool) for _, part in self.parts])
+
+    def deciding_points(self, pool: Pool) -> Any:
+        """(N,) the points whose labels some part depends on, or None for all of them."""
+        return _any_of([part.deciding_points(pool) for _, part in self.parts])
 
     @property
     def needs_answers(self) -> bool:
         return any(part.needs_answers for _, part in self.parts)
+
+
+def _any_of(masks: Sequence[Array | None]) -> Array | None:
+    """(N,) the points that are in some of the masks; None, for all points, if a mask is."""
+    known = [mask for mask in masks if mask is not None]
+    return None if len(known) < len(masks) else np.any(known, axis=0)
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,11 @@ class Metric:
         """(N,) which points the metric is about, or None for all of them."""
         return None if self.where is None else pool.slices[self.where[0]] == self.where[1]
 
+    def deciding_points(self, pool: Pool) -> NDArray[np.bool_] | None:
+        """(N,) points whose labels it depends on, or None for all: those answered with the class, for its precision."""
+        members, own = self.members(pool), self.own_points(pool) if self.kind == "precision" else None
+        return members if own is None else own if members is None else own & members
+
     @property
     def of_scores(self) -> bool:
         """Whether it is about a model's scores."""

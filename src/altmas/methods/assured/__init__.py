@@ -28,7 +28,7 @@ from altmas.methods.assured.diagnostics import diagnose
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.linearised import Estimators, Linearised
-from altmas.methods.assured.notes import insufficient, skip_note, undefined, unreached_note
+from altmas.methods.assured.notes import exact_note, insufficient, skip_note, undefined, unreached_note
 from altmas.methods.assured.ordered import value_spread, values_in
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
@@ -236,9 +236,9 @@ class Assured(Method):
         among = Estimators(samples, task, history)
         estimator = among(None)
         importances = importance_for(task, estimator, self._urgencies(task, among), self.growth * estimator.labels)
-        uniform = importances.uniform if self.defensive_share is None else self.defensive_share
+        defensive = importances.defensive if self.defensive_share is None else self.defensive_share
         folds = folds_of(history.domains, task.seed, task.units)
-        sizes = tempered_sizes(importances.believed, importances.seen, importances.rows, folds, uniform)[0]
+        sizes = tempered_sizes(importances.believed, importances.seen, importances.rows, folds, defensive)[0]
         open_, scale = history.known < 0, 1.0
         expected = importances.believed if pool.weights is None else importances.believed * pool.weights
         if of_truth:  # judges explain the labels of the pilot as well: later stages gain by their draws alone
@@ -315,7 +315,7 @@ class Assured(Method):
             factor = _simultaneous_factor(task, linearised)
             linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
         pairs = [self._answer(task, linear, factor) for linear in linearised]
-        groups = [(part, among(part.members(task.pool)).side(part).value) for _, part in metric.parts]
+        groups = [(part, among.of(part).side(part).value) for _, part in metric.parts]
         values = [min(part.bounds[1], max(part.bounds[0], value)) for part, value in groups]
         return gap_of(metric, pairs, values, task.confidence)
 
@@ -323,8 +323,8 @@ class Assured(Method):
         metric, kind = linear.metric, "asymptotic" if task.stopping else "fixed-n"
         common = (task.confidence, linear.labels)
         if linear.unlabelled == 0 and not math.isnan(linear.value) and not task.beyond:
-            value, note = linear.value, "every point is labelled: exact"
-            return Estimate(metric.name, value, value, value, *common, float(linear.labels), kind, note)
+            value, worth = linear.value, float(linear.of_points)
+            return Estimate(metric.name, value, value, value, *common, worth, kind, exact_note(linear))
         if math.isnan(linear.value) or (linear.drawn == 0 and linear.unlabelled > 0):
             return Estimate(
                 metric.name, math.nan, math.nan, math.nan, *common, note=insufficient(metric, linear, len(task.pool))

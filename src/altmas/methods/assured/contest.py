@@ -11,13 +11,12 @@ bounded by c_k (multiple comparisons with the best, Hsu 1981).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from altmas.belief import WrittenOut
 from altmas.errors import MetricError, PlanError
@@ -25,7 +24,7 @@ from altmas.history import History
 from altmas.intervals import missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.estimator import Difference, Expected, Side
-from altmas.methods.assured.linearised import Linearised, linearised_sum
+from altmas.methods.assured.linearised import Estimators, Linearised, linearised_sum
 from altmas.methods.assured.parts import Part, residuals_of
 from altmas.methods.assured.whole_groups import sums
 from altmas.metrics import Metric, metric_set
@@ -44,12 +43,12 @@ MULTIPLIERS = 2000
 class Contest:
     """One metric of K models, in their order.
 
-    among   the difference estimator of a set of points (None: the whole pool)
+    among   the difference estimators of sets of points
     factor  how many standard errors the interval of one difference reaches
     fraction  share of what it is about that the pool is: 1 for the pool itself, 0 for data to come
     """
 
-    among: Callable[[NDArray[np.bool_] | None], Difference]
+    among: Estimators
     metrics: Sequence[Metric]
     factor: float
     fraction: float = 1.0
@@ -62,7 +61,7 @@ class Contest:
     @cached_property
     def estimator(self) -> Difference:
         """The difference estimator of the points that the metric is about."""
-        return self.among(self.metrics[0].members(self.among(None).pool))
+        return self.among(self.metrics[0].members(self.among.pool))
 
     @cached_property
     def sides(self) -> list[Side]:

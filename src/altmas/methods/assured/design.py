@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from altmas.intervals import missed_tail
+from altmas.intervals import fills, missed_tail
 from altmas.methods.assured.recipe import RECIPE
 from altmas.types import Array
 
@@ -28,14 +28,14 @@ def pilot_sizes(predictions: Array, n_classes: int, n: int, doubt: Array | None 
 
 
 def tempered_sizes(
-    believed: Array, seen: Array, drawn: Array, folds: Array, defensive_share: float
+    believed: Array, seen: Array, drawn: Array, folds: Array, defensive: Array | float
 ) -> tuple[Array, Array]:
-    """((N,) sizes with mean 1 in every fold, (K,) powers): as far from uniform as the labelled residuals bear out.
+    """((N,) sizes with mean 1, (K,) powers): as far from `defensive` as the labelled residuals bear out.
 
-    believed         (N,) squared residuals as the belief expects them
-    seen             (n,) squared out-of-fold residuals at the rows `drawn`
-    folds            (N,) the fold of each point; the belief about a fold has not seen its labels
-    defensive_share  share of the draws that stay uniform
+    believed   (N,) squared residuals as the belief expects them
+    seen       (n,) squared out-of-fold residuals at the rows `drawn`
+    folds      (N,) the fold of each point; the belief about a fold has not seen its labels
+    defensive  (N,) sizes of the draws that do not follow the belief, or the share of uniform ones; mean: their share
 
     Draws in proportion to the root of the expected squared residual have the least variance. A belief that is too sure
     of itself has steps that are too high: residuals follow believed^power with a power below 1, and 0 is uniform. With
@@ -57,25 +57,28 @@ def tempered_sizes(
         expected[inside] = np.exp(steps[inside] * powers[fold])
     share = RECIPE.variance_share
     shape = (1 - share) * even(np.sqrt(expected), folds) + share * even(expected, folds)
-    return np.asarray(defensive_share + (1 - defensive_share) * shape), powers
+    return np.asarray(defensive + (1 - np.mean(defensive)) * shape), powers
 
 
-def uniform_share(gain: Array, variance: Array, labels: float, quantile: float) -> float:
-    """The share of draws that should stay uniform, so that what nobody saw does not decide the width of a metric.
+def defensive_share(gain: Array, reach: Array, variance: Array, labels: float, quantile: float) -> float:
+    """The share of draws in proportion to `reach`, so that what nobody saw does not decide the width of a metric.
 
     gain      (N,) how much each point would change the metric if it were not as believed
+    reach     (N,) how far apart the metric can be for two labels of a point
     variance  (N,) expected squared residual of each point
     labels    that are planned
 
-    With n uniform labels the metric can be off by b for what they did not meet (V4): the log(1/a) N / n points with the
-    largest gains. A uniform share tau makes that 1 / tau times as long; it need not be longer than z standard errors,
+    With n labels drawn in proportion to the reach, a point has the exposure n reach_i / (sum of reach), and the metric
+    can be off by b for what they did not meet (V4): the points with the largest gain / exposure whose exposures fill
+    log(1/a). A share tau of such draws makes that 1 / tau times as long; it need not be longer than z standard errors,
     sqrt(N sum of variance / n) each.
     """
-    n_points, planned = len(gain), max(labels, 1.0)
-    reached = missed_tail(quantile) * n_points / planned
-    count = int(min(max(math.ceil(reached), 1), n_points))
-    unseen = float(np.partition(gain, n_points - count)[n_points - count :].sum()) * min(reached / count, 1.0)
-    needed = unseen / max(quantile * math.sqrt(n_points * float(variance.sum()) / planned), 1e-300)
+    planned, tail = max(labels, 1.0), missed_tail(quantile)
+    moving = reach > 0
+    gain, exposure = gain[moving], reach[moving] * (planned / max(float(reach.sum()), 1e-300))
+    filled = fills(gain / exposure, exposure, tail)
+    unseen = float(gain[filled].sum()) * min(tail / max(float(exposure[filled].sum()), 1e-300), 1.0)
+    needed = unseen / max(quantile * math.sqrt(len(reach) * float(variance.sum()) / planned), 1e-300)
     share = min(max(needed, RECIPE.least_defensive), RECIPE.most_defensive)
     return round(share, 6)  # the same for sums that differ in their last digits, as with other units of weight
 

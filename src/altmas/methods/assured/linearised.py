@@ -5,7 +5,7 @@ metric of one set of points is made by `linearised`, a difference of metrics of 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,9 +59,11 @@ class Together:
 class Linearised:
     """One metric to first order: its value, and what its interval is made of.
 
-    groups  parts of the variance;  spread  sum over all points of (D - mean)^2;  size  points inside
-    mass    rows that these stand for: their number unless rows have weights
-    labels, drawn, unlabelled, skipped  points with a label, labels in samples, points without, skipped ones
+    groups  parts of the variance;  spread  sum over its points of (D - mean)^2
+    size    points whose labels it depends on;  of_points  all that it is about: more for a precision alone
+    mass    rows that the former stand for: their number unless rows have weights
+    labels, skipped  points with a label and skipped ones, of all that it is about
+    drawn, unlabelled  labels in samples and points without a label, of those that it depends on
     terms   (n,) signed terms of the correction, at the sampled rows
     half_point  half of what the label of one more point can change
     too_high, too_low  most by which the estimate is off on average, to either side
@@ -75,6 +77,7 @@ class Linearised:
     groups: Sequence[Group]
     spread: float
     size: int
+    of_points: int
     mass: float
     labels: int
     drawn: int
@@ -132,20 +135,24 @@ class Linearised:
         return [group.unseen_low for group in self.groups], [group.unseen_high for group in self.groups]
 
     def effective_labels(self, more: float = 0.0, fraction: float = 1.0) -> float:
-        """n of a simple random sample with this variance: V = N (1/n - 1/N) * spread.
+        """n of a simple random sample of all its points with this variance: V = N (1/n - 1/N) * spread.
 
         more  variance that comes from the pool itself being a sample, that share of N' rows: then N' is N
         """
         variance = self.variance + more
         if variance <= 0:
-            return float(self.size)
+            return float(self.of_points)
         if self.spread <= 0:
             return math.nan
-        return 1 / (variance / (self.mass * self.spread) + fraction / self.size)
+        return self.of_points / self.size / (variance / (self.mass * self.spread) + fraction / self.size)
 
 
-def linearised(among: Difference, metric: Metric, tail: float) -> Linearised:
-    """The metric's estimate and what its interval is made of; tail = log(1 / chance of a miss on one side)."""
+def linearised(among: Difference, metric: Metric, tail: float, about: Difference | None = None) -> Linearised:
+    """The metric's estimate and what its interval is made of; tail = log(1 / chance of a miss on one side).
+
+    among  the estimator of the points whose labels it depends on;  about  of all that it is about, if these are more
+    """
+    about = among if about is None else about
     side = among.side(metric)
     terms = [part.share * part.expansion * residuals_of(side.items, part, among.known) for part in among.parts]
     squares = np.concatenate([part.squares(residuals_of(side.items, part, among.known)) for part in among.parts])
@@ -169,11 +176,12 @@ def linearised(among: Difference, metric: Metric, tail: float) -> Linearised:
         groups=groups,
         spread=side.spread,
         size=int(among.inside.sum()),
+        of_points=int(about.inside.sum()),
         mass=float(among.weight[among.inside].sum()),
-        labels=among.labels,
+        labels=about.labels,
         drawn=among.drawn,
         unlabelled=int(among.unlabelled.sum()),
-        skipped=int(among.inside[among.skipped].sum()),
+        skipped=int(about.inside[about.skipped].sum()),
         classes=among.n_classes,
         terms=np.concatenate(terms),
         rows=rows,
@@ -187,24 +195,19 @@ def linearised(among: Difference, metric: Metric, tail: float) -> Linearised:
     )
 
 
-def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], tail: float) -> Linearised:
-    """A difference of metrics, each of its own points and model: terms and influences are added point by point.
-
-    among  the difference estimator of a set of points (None: the whole pool)
-    """
-    whole = among(None)
-    pool, known = whole.pool, whole.known
-    union = among(metric.members(pool))
+def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearised:
+    """A difference of metrics, each of its own points and model: terms and influences are added point by point."""
+    pool, known = among.pool, among.history.known
+    union, about = among.of(metric), among(metric.members(pool))
     n_stages, n_points = len(union.samples), len(known)
     terms, centred = np.zeros((n_stages, n_points)), np.zeros((n_stages, n_points))
     parts, sides, value, too_high, too_low = [], [], 0.0, 0.0, 0.0
     second, third = np.zeros(n_points), np.zeros(n_points)
     for factor, side_metric in metric.parts:
-        members = side_metric.members(pool)
-        estimator = among(members)
+        estimator = among.of(side_metric)
         side = estimator.side(side_metric)
         value += factor * side.value
-        parts.append((factor, side.items, members))
+        parts.append((factor, side.items, side_metric.members(pool)))
         sides.append((factor, estimator, side.items))
         of_side = estimator.spread_of_weights
         second, third = np.maximum(second, of_side[0]), np.maximum(third, of_side[1])
@@ -238,11 +241,12 @@ def linearised_sum(metric: Metric, among: Callable[[Mask | None], Difference], t
         groups=groups,
         spread=items.spread(Base(union)),
         size=int(union.inside.sum()),
+        of_points=int(about.inside.sum()),
         mass=float(union.weight[union.inside].sum()),
-        labels=union.labels,
-        drawn=min(among(side_metric.members(pool)).drawn for _, side_metric in metric.parts),
+        labels=about.labels,
+        drawn=min(among.of(side_metric).drawn for _, side_metric in metric.parts),
         unlabelled=int(union.unlabelled.sum()),
-        skipped=int(union.inside[union.skipped].sum()),
+        skipped=int(about.inside[about.skipped].sum()),
         classes=union.n_classes,
         terms=np.concatenate([terms[stage, rows] for stage, rows in stages]),
         rows=rows,
@@ -404,7 +408,7 @@ class Estimators:
     """The difference estimators of sets of points, each made once."""
 
     def __init__(self, samples: list[StageSample], task: Task, history: History) -> None:
-        self.samples, self.pool, self.history = samples, task.pool, history
+        self.samples, self.pool, self.history, self.beyond = samples, task.pool, history, task.beyond
         self._estimators: dict[bytes | None, Difference] = {}
 
     def __call__(self, members: Array | None) -> Difference:
@@ -417,8 +421,12 @@ class Estimators:
             self._estimators[key] = Difference(self.samples, self.pool, self.history.known, inside, skipped, domains)
         return self._estimators[key]
 
+    def of(self, metric: Metric) -> Difference:
+        """The estimator of the points whose labels a metric depends on (V12); about data to come, of all its points."""
+        return self(metric.members(self.pool) if self.beyond else metric.deciding_points(self.pool))
+
     def linearised(self, metric: Metric, tail: float) -> Linearised:
         """A metric, or a difference of two, to first order."""
         if len(metric.parts) > 1:
             return linearised_sum(metric, self, tail)
-        return linearised(self(metric.members(self.pool)), metric, tail)
+        return linearised(self.of(metric), metric, tail, self(metric.members(self.pool)))

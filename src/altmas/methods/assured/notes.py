@@ -31,6 +31,14 @@ def insufficient(metric: Metric, linear: Linearised, points: int) -> str:
     )
 
 
+def exact_note(linear: Linearised) -> str:
+    """Why there is no interval around a value that is known."""
+    labelled = (
+        "every point" if linear.size == linear.of_points else f"each of the {linear.size:,} points with that answer"
+    )
+    return f"{labelled} is labelled: exact"
+
+
 def unreached_note(linear: Linearised) -> str:
     """Why an interval is wide: points that came later and of which none was drawn and labelled."""
     return (

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
-EDITION = "2.4"
+EDITION = "2.5"
 """Changes whenever the method gives other numbers: benchmarks add runs only to those of the same edition."""
 
 
@@ -23,7 +23,8 @@ class Recipe:
     pilot_doubt_share  of the first labels that follow the model's own doubt, so that a good model shows some errors
     pseudo_surprises   residuals, as large as the belief expects, that are taken as seen when its steps are tempered
     variance_share     of the tilted draws that follow the expected squared residual and not its root
-    least_defensive, most_defensive   share of uniform draws, between these; what has not been seen is priced by it
+    least_defensive, most_defensive   share of draws that do not follow the belief, between these; what has not been
+                       seen is priced by it
     largest_gain       no stage counts more than this many times its labels when stages are combined
     ranking_pilot      labels after which draws for a ranking follow the belief and not disagreement of models alone
     ranking_uniform    share of such draws that stay uniform: levels are estimated too, and any belief may be wrong

@@ -89,6 +89,6 @@ def believed_of_groups(moments: Array, units: Array, together: float, power: int
 
 def points_at_once(units: Array, together: float) -> float:
     """How many points change together on average, as seen from one of them; units (n,) of the points left."""
-    counts = np.bincount(units, minlength=1).astype(np.float64)
+    counts = np.bincount(units).astype(np.float64)
     crowd = float((counts**2).sum() / max(counts.sum(), 1.0))
     return 1 + together * max(crowd - 1, 0.0)

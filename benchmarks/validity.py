@@ -1,7 +1,8 @@
 """Does the interval hold where it hurts? `python -m benchmarks.validity`.
 
 Pools made to break intervals, told as people tell: in lockstep, with items that wait, out of order, with errors that
-somebody volunteers, with points that nobody can label, with labels that are corrected later, with errors left open.
+somebody volunteers, with points that nobody can label, with labels that are corrected later, with errors left open, on
+pools that grow.
 Every run is a line under benchmarks/results/runs, so that an interrupted benchmark goes on where it stopped. The runs
 themselves are not committed, but benchmarks/results/validity.csv can be added to: as long as the method is of the
 edition that made a row, further runs take the next seeds and join it (`--fresh` leaves the table aside). `--summary`
@@ -31,6 +32,7 @@ from altmas.history import History  # noqa: E402
 from altmas.methods import METHODS, Method, Task  # noqa: E402
 from altmas.methods.assured.recipe import EDITION  # noqa: E402
 from altmas.metrics import metric_set, truth_values  # noqa: E402
+from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.types import Array  # noqa: E402
 from benchmarks.made_pools import (  # noqa: E402
@@ -55,8 +57,8 @@ from benchmarks.tables import DOCS, markdown  # noqa: E402
 
 TABLE = RESULTS / "validity.csv"
 PAGE = DOCS / "validity.md"
-STEP = 10
-"""Labels told between two looks at the waiting points."""
+STEP, EARLY = 10, 30
+"""Labels told between two looks at the waiting points; labels after which a pool grows."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class Telling:
     skipped      share of the points that nobody can label, whatever their truth
     mistaken     share of the labels that are wrong at first and corrected with the next ten, after everybody looked
     left_open    whether nobody ever answers the points that the model has wrong
+    grows        whether the second half of the pool comes as a wave after `EARLY` labels
     """
 
     waiting: int = 0
@@ -138,6 +141,7 @@ class Telling:
     skipped: float = 0.0
     mistaken: float = 0.0
     left_open: bool = False
+    grows: bool = False
 
 
 TELLINGS = {
@@ -149,11 +153,17 @@ TELLINGS = {
     "a tenth skipped": Telling(skipped=0.1),
     "corrected later": Telling(mistaken=0.1, waiting=30),
     "errors left open": Telling(left_open=True),
+    "half comes later": Telling(grows=True),
 }
 
 
 def told(method: Method, task: Task, truth: Array, history: History, labels: int, telling: Telling) -> History:
     """The history with that many labels of drawn points, more points asked for than answered if `telling` says so."""
+    if telling.grows and not history.grown:
+        half = first_half(task.pool)
+        early = replace(task, pool=half), truth[: len(half)], History(len(half)), min(EARLY, labels)
+        first = told(method, *early, replace(telling, grows=False))
+        history = replace(first, n_points=len(task.pool), grown=((len(half), len(first.batches)),))
     rng = np.random.default_rng([task.seed, 1])
     silent = np.random.default_rng([task.seed, 2]).random(len(truth)) < telling.skipped
     mistaken = np.random.default_rng([task.seed, 3]).random(len(truth)) < telling.mistaken
@@ -174,6 +184,12 @@ def told(method: Method, task: Task, truth: Array, history: History, labels: int
             errors = np.flatnonzero(history.open & (truth != task.pool.predictions))[: telling.volunteered]
             history = replace(history, labels={**history.labels, **{int(row): int(truth[row]) for row in errors}})
     return replace(history, labels={row: int(truth[row]) for row in history.labels})
+
+
+@cache
+def first_half(pool: Pool) -> Pool:
+    """The first half of a pool's points; one object, so that its views are computed once."""
+    return pool._at(np.arange(len(pool) // 2))
 
 
 def _answered(history: History, rows: Array, truth: Array, silent: Array, mistaken: Array, n_classes: int) -> History:
@@ -425,7 +441,8 @@ def _below(coverage: float, runs: int) -> bool:
 TEXT = """# Does the interval hold where it hurts?
 
 Pools made to break intervals, told as people tell: in lockstep (ten asked, ten told), with items that wait, out of
-order, with errors that somebody volunteers in the middle or leaves open for ever. 95 % intervals for one look,
+order, with errors that somebody volunteers in the middle or leaves open for ever, with half of the pool coming as a
+wave after 30 labels. 95 % intervals for one look,
 `assured` beside a plain random sample (`tradition`) on the same pool. This page and
 `benchmarks/results/validity.csv` are written by
 

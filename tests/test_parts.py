@@ -190,15 +190,20 @@ def test_a_precision_is_exact_once_every_point_with_that_answer_is_labelled():
     assert accuracy.low < accuracy.high
 
 
-def test_a_precision_without_a_drawn_label_among_its_answers_has_no_interval():
-    pool = altmas.Pool(None, np.where(np.arange(40) < 38, 0, 1), classes=[0, 1])
-    sample = stage_of(list(range(20)))
-    history = History(40, labels={row: 0 for row in range(20)})
+@pytest.mark.parametrize(("labelled", "size"), [(3, 40), (4, 8), (8, 8)])
+def test_a_precision_is_estimated_among_its_answers_once_half_of_them_are_labelled(labelled, size):
+    """Of 40 points the last 8 have the answer; worth is counted in random labels of all points either way."""
+    pool = altmas.Pool(None, np.where(np.arange(40) < 32, 0, 1), classes=[0, 1])
+    rows = [*range(12), *range(32, 32 + labelled)]
+    sample = replace(stage_of(rows), belief=belief(pool, AGREE, 2))
+    history = History(40, labels={row: row % 2 for row in rows})
     (metric,) = metric_set(["precision[1]"], pool)
-    linear = Estimators([replace(sample, belief=belief(pool, AGREE, 2))], Task(pool, (metric,)), history).linearised(
-        metric, 3.7
+    linear = Estimators([sample], Task(pool, (metric,)), history).linearised(metric, 3.7)
+    assert (linear.size, linear.of_points, linear.labels) == (size, 40, 12 + labelled)
+    assert (linear.drawn, linear.unlabelled) == (
+        (12 + labelled, 28 - labelled) if size == 40 else (labelled, 8 - labelled)
     )
-    assert (linear.drawn, linear.unlabelled, linear.size, linear.of_points, linear.labels) == (0, 2, 2, 40, 20)
+    assert labelled < linear.effective_labels() <= 40
 
 
 def test_the_difference_of_two_precisions_is_decided_by_the_answers_of_both_models():

@@ -85,6 +85,15 @@ def test_labels_that_were_wrong_are_corrected_and_silent_points_are_skipped():
     assert silent.skipped and not set(silent.skipped) & set(silent.labels) and silent.drawn_labels == 60
 
 
+def test_a_pool_that_grows_has_its_second_half_after_thirty_labels():
+    pool, truth = validity.plain(0.8, 400)
+    method, task = METHODS["assured"](), Task(pool, metric_set(["accuracy"], pool), seed=0)
+    history = validity.told(method, task, truth, History(400), 60, validity.TELLINGS["half comes later"])
+    assert [points for points, _ in history.grown] == [200] and history.drawn_labels == 60
+    early = [batch for batch in history.batches if batch.labels_before < 30]
+    assert all(batch.indices.max() < 200 for batch in early) and history.drawn.max() >= 200
+
+
 @pytest.mark.parametrize(("runs", "least"), [(5, 4), pytest.param(40, 35, marks=pytest.mark.slow)])
 def test_a_quick_battery_holds_where_the_first_edition_failed(runs, least):
     """Clean labels, trusted errors, points that wait; one covered less than `least` is 2 sd or more below 95 %."""

@@ -60,25 +60,25 @@ def tempered_sizes(
     return np.asarray(defensive + (1 - np.mean(defensive)) * shape), powers
 
 
-def defensive_share(gain: Array, reach: Array, variance: Array, labels: float, quantile: float) -> float:
-    """The share of draws in proportion to `reach`, so that what nobody saw does not decide the width of a metric.
+def defensive_share(gain: Array, shape: Array, variance: Array, labels: float, quantile: float) -> float:
+    """The share of draws in proportion to `shape`, so that what nobody saw does not decide the width of a metric.
 
     gain      (N,) how much each point would change the metric if it were not as believed
-    reach     (N,) how far apart the metric can be for two labels of a point
+    shape     (N,) in proportion to which the share is drawn; above 0 wherever there is a gain
     variance  (N,) expected squared residual of each point
     labels    that are planned
 
-    With n labels drawn in proportion to the reach, a point has the exposure n reach_i / (sum of reach), and the metric
+    With n labels drawn in proportion to the shape, a point has the exposure n shape_i / (sum of shape), and the metric
     can be off by b for what they did not meet (V4): the points with the largest gain / exposure whose exposures fill
     log(1/a). A share tau of such draws makes that 1 / tau times as long; it need not be longer than z standard errors,
     sqrt(N sum of variance / n) each.
     """
     planned, tail = max(labels, 1.0), missed_tail(quantile)
-    moving = reach > 0
-    gain, exposure = gain[moving], reach[moving] * (planned / max(float(reach.sum()), 1e-300))
+    drawn = shape > 0
+    gain, exposure = gain[drawn], shape[drawn] * (planned / max(float(shape.sum()), 1e-300))
     filled = fills(gain / exposure, exposure, tail)
     unseen = float(gain[filled].sum()) * min(tail / max(float(exposure[filled].sum()), 1e-300), 1.0)
-    needed = unseen / max(quantile * math.sqrt(len(reach) * float(variance.sum()) / planned), 1e-300)
+    needed = unseen / max(quantile * math.sqrt(len(shape) * float(variance.sum()) / planned), 1e-300)
     share = min(max(needed, RECIPE.least_defensive), RECIPE.most_defensive)
     return round(share, 6)  # the same for sums that differ in their last digits, as with other units of weight
 

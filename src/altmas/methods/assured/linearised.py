@@ -422,8 +422,14 @@ class Estimators:
         return self._estimators[key]
 
     def of(self, metric: Metric) -> Difference:
-        """The estimator of the points whose labels a metric depends on (V12); about data to come, of all its points."""
-        return self(metric.members(self.pool) if self.beyond else metric.deciding_points(self.pool))
+        """The estimator of a metric's points; of those whose labels it depends on once most of these are known (V12).
+
+        With few labels among them all points of the metric tell more: they show how far the belief is off.
+        """
+        deciding = None if self.beyond else metric.deciding_points(self.pool)
+        if deciding is None or 2 * int((self.history.known[deciding] >= 0).sum()) < int(deciding.sum()):
+            return self(metric.members(self.pool))
+        return self(deciding)
 
     def linearised(self, metric: Metric, tail: float) -> Linearised:
         """A metric, or a difference of two, to first order."""

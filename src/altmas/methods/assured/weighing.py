@@ -35,37 +35,67 @@ def importance_for(task: Task, estimator: Difference, urgencies: Array, planned:
     """u_i^2 = sum_k w_k Var_f(D_ki(y)) / (random-sampling variance of k), w_k in proportion to the urgencies (K,).
 
     Draws that do not follow the belief are in proportion to how far apart a metric can be for two labels of a point,
-        sizes_i = sum_k w_k tau_k reach_ki / (mean of reach_k),     reach_ki = max_c D_ki(c) - min_c D_ki(c)       (V14)
-    with tau_k the share that metric k wants of `planned` labels. Of all draws with the same sum of exposures these let
-    the metric change least by what stays unseen, if nothing is believed: all sets that are missed equally often move it
-    equally far. They are uniform for accuracy, and uniform among the points answered with a class for its precision.
+        sizes_i = tau sum_k w_k reach_ki / (mean of reach_k),     reach_ki = max_c D_ki(c) - min_c D_ki(c)         (V14)
+    Of all draws with the same sum of exposures these let a single metric change least by what stays unseen, if nothing
+    is believed: all sets that are missed equally often move it equally far. They are uniform for accuracy, and uniform
+    among the points answered with a class for its precision. tau is the mean, by the same weights, of the share that
+    each metric wants of `planned` labels.
     """
+    pool, z = task.pool, normal_quantile(task.confidence)
+    asked = list(_asked(task, estimator, urgencies))
+    total = max(sum(metric.weight for metric in asked), 1e-300)
+    shape = np.zeros(len(pool))
+    for metric in asked:
+        reach = metric.reach
+        shape += metric.weight / total * (reach / reach.mean())
+    believed, rows = np.zeros(len(pool)), np.concatenate([part.rows for part in estimator.parts])
+    seen, share = np.zeros(len(rows)), 0.0
+    for metric in asked:
+        gain, variance = metric.gain_and_variance(estimator.belief)
+        residual = np.concatenate([residuals_of(metric.influence, part, estimator.known) for part in estimator.parts])
+        if metric.members is not None:
+            residual = residual * metric.members[rows]
+        share += metric.weight / total * defensive_share(gain, shape, variance, planned, z)
+        believed += metric.weight / metric.spread * variance
+        seen += metric.weight / metric.spread * residual**2
+    defensive = share * shape if pool.weights is None else share * shape / (pool.weights / pool.weights.mean())
+    return Importance(*by_unit(believed, seen, rows, pool.weights), rows, defensive)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A metric that draws are for: its weight, D at items, its spread under random sampling, members (N,) or None."""
+
+    weight: float
+    influence: ItemInfluence
+    spread: float
+    members: Array | None
+
+    @property
+    def reach(self) -> Array:
+        """(N,) how far apart the metric can be for two labels of a point."""
+        lowest, highest = self.influence.range()
+        return self._inside(highest - lowest)
+
+    def gain_and_variance(self, belief: Belief) -> tuple[Array, Array]:
+        """(N,) each: the largest change if a point is not as believed, and its squared residual as expected."""
+        mean, variance = self.influence.moments(belief)
+        lowest, highest = self.influence.range()
+        return self._inside(np.maximum(mean - lowest, highest - mean)), self._inside(variance)
+
+    def _inside(self, values: Array) -> Array:
+        return values if self.members is None else values * self.members
+
+
+def _asked(task: Task, estimator: Difference, urgencies: Array) -> Iterator[_Asked]:
+    """The metrics that a label can move, a gap by its groups; weights add up to 1 with those of metrics left out."""
     weighted = zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True)
-    believed, rows = np.zeros(len(task.pool)), np.concatenate([part.rows for part in estimator.parts])
-    seen, z = np.zeros(len(rows)), normal_quantile(task.confidence)
-    defensive, weighed = np.zeros(len(task.pool)), 0.0
-    for metric, weight in (
-        (component, share / len(parts)) for parts, share in components_of(weighted) for component in parts
-    ):
-        members = metric.members(task.pool)
-        influence, spread = believed_influence(metric, estimator.belief, task.pool)
-        if spread <= 0 or weight <= 0:
-            continue
-        mean, variance = influence.moments(estimator.belief)
-        lowest, highest = influence.range()
-        gain, reach = np.maximum(mean - lowest, highest - mean), highest - lowest
-        residual = np.concatenate([residuals_of(influence, part, estimator.known) for part in estimator.parts])
-        if members is not None:
-            variance, residual = variance * members, residual * members[rows]
-            gain, reach = gain * members, reach * members
-        defensive += weight * defensive_share(gain, reach, variance, planned, z) * (reach / reach.mean())
-        weighed += weight
-        believed += weight / spread * variance
-        seen += weight / spread * residual**2
-    weights = task.pool.weights
-    if weights is not None:
-        defensive = defensive / (weights / weights.mean())
-    return Importance(*by_unit(believed, seen, rows, weights), rows, defensive / max(weighed, 1e-300))
+    for components, share in components_of(weighted):
+        for metric in components:
+            influence, spread = believed_influence(metric, estimator.belief, task.pool)
+            asked = _Asked(share / len(components), influence, spread, metric.members(task.pool))
+            if spread > 0 and asked.weight > 0 and asked.reach.any():
+                yield asked
 
 
 def by_unit(believed: Array, seen: Array, rows: Array, weights: Array | None) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ import altmas
 from altmas.history import History
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Believed, Difference
-from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum
+from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum, moved_by
 from altmas.methods.assured.parts import FEW, Part, StageSample, shares_among, shares_in
 from altmas.methods.assured.stages import Stage
 from altmas.metrics import metric_set
@@ -221,3 +221,27 @@ def test_the_difference_of_two_precisions_is_decided_by_the_answers_of_both_mode
         estimate = Assured(belief=constant_belief).estimate(task, history)[0]
         held += estimate.low <= exact <= estimate.high
     assert held >= 35, held  # 38 expected, two standard errors below
+
+
+def test_a_single_label_of_a_slice_leaves_nearly_everything_open():
+    """Whether it is right or wrong, the interval is as wide as Clopper and Pearson's for one of one."""
+    pool, truth = world(n=400, features=False)
+    part = np.where(np.arange(400) < 20, "few", "rest")
+    pool = altmas.Pool(None, pool.predictions, classes=[0, 1, 2], slices={"part": part})
+    task = Task(pool, metric_set(["accuracy@part=few"], pool), seed=0)
+    history = label_until(Assured(), task, History(400), 30, 10, truth.__getitem__)
+    inside = [row for row in history.labels if row < 20]
+    kept = {row: code for row, code in history.labels.items() if row >= 20 or row == inside[0]}
+    skipped = dict.fromkeys(inside[1:], "cannot be seen")
+    for label in (int(pool.predictions[inside[0]]), int(pool.predictions[inside[0]] + 1) % 3):
+        told = replace(history, labels={**kept, inside[0]: label}, skipped=skipped)
+        estimate = Assured().estimate(task, told)[0]
+        assert estimate.high - estimate.low > 0.9, estimate
+
+
+def test_means_are_moved_by_the_same_part_of_what_they_can_be_moved():
+    mean, lowest, highest = np.array([0.2, 0.5, 1.0]), np.zeros(3), np.ones(3)
+    np.testing.assert_allclose(moved_by(0.65, mean, lowest, highest), [0.6, 0.75, 1.0])
+    np.testing.assert_allclose(moved_by(-0.85, mean, lowest, highest), [0.1, 0.25, 0.5])
+    np.testing.assert_allclose(moved_by(5.0, mean, lowest, highest), highest)
+    np.testing.assert_allclose(moved_by(0.0, mean, lowest, highest), mean)

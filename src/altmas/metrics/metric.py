@@ -139,6 +139,21 @@ class Metric:
         return None
 
     @property
+    def mean_of_recalls(self) -> bool:
+        """Whether it is the mean recall of the model's answers over the classes."""
+        return self.kind in ("balanced_accuracy", "macro_recall") and self.is_table
+
+    def reach_of_unmet_classes(self, value: float, classes: int, unmet: int) -> tuple[float, float]:
+        """How much lower and higher it is if classes that no answer and no label has shown occur after all.
+
+        A mean over classes counts them as soon as one point is of them: with no answer right, or at any area.
+        """
+        if not self.about.over_classes or unmet == 0 or self.kind == "macro_precision":
+            return 0.0, 0.0
+        share = unmet / classes
+        return share * (value - self.bounds[0]), 0.0 if self.is_table else share * (self.bounds[1] - value)
+
+    @property
     def taken_at_estimate(self) -> bool:
         """Whether it is linear in pieces: it is then taken at the estimate itself, not at a steadier point near it."""
         return False

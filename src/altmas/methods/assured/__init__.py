@@ -28,7 +28,7 @@ from altmas.methods.assured.diagnostics import diagnose
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.linearised import Estimators, Linearised
-from altmas.methods.assured.notes import exact_note, insufficient, skip_note, undefined, unreached_note
+from altmas.methods.assured.notes import exact_note, insufficient, skip_note, undefined, unmet_note, unreached_note
 from altmas.methods.assured.ordered import value_spread, values_in
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
@@ -338,7 +338,7 @@ class Assured(Method):
             note = too_few_groups(ahead, task.pool.group_name)
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
         low, high = interval_of(linear, value, factor, ahead)
-        note = metric.about.caution if linear.skipped == 0 else skip_note(metric, linear)
+        note = skip_note(metric, linear) if linear.skipped else unmet_note(linear) or metric.about.caution
         least = 0.0 if ahead is None else ahead.least_half_width(factor)
         worth = linear.effective_labels()
         if ahead is not None and not task.ahead:

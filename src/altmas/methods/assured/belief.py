@@ -221,12 +221,17 @@ def lead(values: Array, predictions: Array) -> Array:
 def _rivals(
     pool: Pool, description: Description, fits: list[_Fold], folds: Array, labelled: Array, codes: Array
 ) -> tuple[Array, Array]:
-    """(rivals, group): a mixture of the views and of the confusions counted, each fold by the labels outside it."""
+    """(rivals, group): a mixture of the views and of the confusions counted, each fold by the labels outside it.
+
+    A class that neither an answer nor a label outside the fold has shown is no rival: one that is listed and does not
+    occur would else be part of every mean over classes.
+    """
     n_classes, count = len(pool.classes), len(fits)
     wrong = codes != pool.anchor[labelled]
+    met = [met_classes(pool, codes[folds[labelled] != k]) for k in range(count)]
     confusions = np.stack(
         [
-            _confusions(pool, labelled[outside], codes[outside])
+            only_met(_confusions(pool, labelled[outside], codes[outside]), met[k])
             for k in range(count)
             for outside in [wrong & (folds[labelled] != k)]
         ]
@@ -243,7 +248,7 @@ def _rivals(
         if has_view and fit.view is not None:
             learned = np.clip(np.asarray(fit.view[positions], np.float64), 0.01, None) ** 2
             views.append(without_own(learned, pool.anchor[rows]))
-        return [*views, confusions[fold, pool.anchor[rows]]]
+        return [*(only_met(view, met[fold]) for view in views), confusions[fold, pool.anchor[rows]]]
 
     seen, truth = labelled[wrong], codes[wrong]
     likelihoods = np.empty((len(seen), len(description.rivals) + has_view + 1))
@@ -257,6 +262,24 @@ def _rivals(
         for part in _chunks(len(fit.rows)):
             mixed[fit.rows[part]] = sum(share * view for share, view in zip(shares, sources(k, part), strict=True))
     return mixed, np.arange(len(pool))
+
+
+def met_classes(pool: Pool, codes: Array) -> Array:
+    """(C,) the classes that some model answers, or that these labels have shown."""
+    met = np.zeros(len(pool.classes), np.bool_)
+    met[codes] = True
+    for answers in (pool.anchor, *(model.predictions for model in pool.models)):
+        met[answers] = True
+    return met
+
+
+def only_met(rivals: Array, met: Array) -> Array:
+    """(n, C) the rivals without those not met, rows that add up to 1; as they are where none is met."""
+    if met.all():
+        return rivals
+    left = np.where(met, rivals, 0.0)
+    total = left.sum(1, keepdims=True)
+    return np.where(total > 0, left / np.maximum(total, 1e-300), rivals)
 
 
 def _confusions(pool: Pool, wrong: Array, codes: Array) -> Array:

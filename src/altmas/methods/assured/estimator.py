@@ -31,6 +31,7 @@ from functools import cached_property
 import numpy as np
 
 from altmas.belief import Belief
+from altmas.methods.assured.belief import met_classes
 from altmas.methods.assured.parts import FEW, Mask, Part, StageSample, shares_among, shares_in
 from altmas.methods.assured.recipe import RECIPE
 from altmas.metrics import LabelWeights, Metric, RowCodes, table_of
@@ -165,6 +166,21 @@ class Difference:
         return np.asarray(self.inside & (self.known < 0))
 
     @cached_property
+    def noise_of_members(self) -> Array:
+        """(C,) variance of the estimated number of members of each class, as the residuals of the samples show it."""
+        noise = np.zeros(self.n_classes)
+        for part in self.parts:
+            residuals = -part.belief.rows(part.rows)
+            residuals[np.arange(len(part.rows)), self.known[part.rows]] += 1
+            noise += ((part.share * part.expansion * part.weight)[:, None] ** 2 * residuals**2).sum(0)
+        return noise
+
+    @cached_property
+    def unmet_classes(self) -> int:
+        """How many classes neither an answer nor a label has shown."""
+        return int((~met_classes(self.pool, self.known[self.known >= 0])).sum())
+
+    @cached_property
     def labels(self) -> int:
         """How many labels inside."""
         return int((self.inside & (self.known >= 0)).sum())
@@ -263,7 +279,7 @@ class Difference:
 
     def _side(self, metric: Metric) -> "Side":
         whole = Estimated(self)
-        base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool))
+        base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool), metric.mean_of_recalls)
         at_base, items = metric.moved_by(self.pool, base)
         value = at_base + items.dot(whole, base)
         if not self.unlabelled.any():
@@ -327,12 +343,16 @@ class Base(_OfEstimator):
 
     Ratios of noisy cells are wild; with `labels_per_class` labels of each class half of the correction is trusted.
     along  (N, C) scores along which the belief is corrected, in bins; None to leave it as it is
+    steady whether numbers of members are drawn to those of answers (V15)
     """
 
     along: Array | None = None
+    steady: bool = False
 
     def table(self, rows: RowCodes) -> Array:
         expected, correction = self.estimator.tables(rows)
+        if self.steady:
+            return with_steady_members(positive(expected + correction), self.estimator.noise_of_members)
         return positive(expected + self._trust(len(expected)) * correction)
 
     def of_class(self, code: int | Array) -> Array:
@@ -347,6 +367,31 @@ class Base(_OfEstimator):
 
     def _trust(self, cells: int) -> float:
         return self.estimator.drawn / (self.estimator.drawn + RECIPE.labels_per_class * cells)
+
+
+def with_steady_members(table: Array, noise: Array) -> Array:
+    """(C, C) a table whose numbers of members are drawn to those of answers, and recalls to the accuracy.       (V15)
+
+    noise  (C,) variance of the number of members s_c of each class in the table
+
+    A recall t / s is convex in the members that the answers missed. Linearised where the same labels have put s, it is
+    too high by about one over the labels of its class, and so is the mean over classes, while its error shrinks with
+    their number. Linearised at s0_c and any recall R0 it is R0 + (t - R0 s) / s0: right on average where s0 is s, and
+    hardly moved by the labels of a class where s0 is drawn to the number of its answers r by empirical Bayes,
+        s0 = r + (s - r) k,   k = B / (B + mean of noise),   B = mean over c of ((s_c - r_c)^2 - noise_c), at least 0
+    and R0 to the accuracy by the same k. Classes that nobody answers keep s.
+    """
+    answers, members = table.sum(1), table.sum(0)
+    accuracy, apart = float(np.trace(table) / max(table.sum(), 1e-300)), members - answers
+    between = max(float((apart**2 - noise).mean()), 0.0)
+    kept = between / max(between + float(noise.mean()), 1e-300)
+    steady = np.where(answers > 0, answers + kept * apart, members)
+    found = np.divide(np.diagonal(table), members, out=np.full(len(table), accuracy), where=members > 0)
+    recall = accuracy + kept * (found - accuracy)
+    missed = np.tile(answers[:, None], (1, len(table)))
+    np.fill_diagonal(missed, 0.0)
+    missed *= (1 - recall) * steady / np.maximum(missed.sum(0), 1e-300)
+    return np.asarray(missed + np.diag(recall * steady))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from altmas.history import History
 from altmas.intervals import Evidence, largest_unseen
 from altmas.methods.assured.estimator import Base, Difference
-from altmas.methods.assured.parts import Mask, StageSample, residuals_of
+from altmas.methods.assured.parts import FEW, Mask, StageSample, residuals_of
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.whole_groups import believed_of_groups, come_together, numbered, points_at_once, sums
 from altmas.metrics import Metric
@@ -160,16 +160,18 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     low, high = map(
         sum, zip(_reach_of_unreached(among, side.items), _reach_of_left_open(among, side.items), strict=True)
     )
+    unmet = metric.reach_of_unmet_classes(side.value, among.n_classes, among.unmet_classes)
+    low, high = low + unmet[0], high + unmet[1]
     own = metric.own_points(among.pool)
     members = [np.ones(len(among.known), np.bool_)] if own is None else [own, ~own]
-    together = None
+    all_terms, together, spread = np.concatenate(terms), None, among.spread_of_weights
     if among.units is not None:
         roots = np.concatenate([part.centred(residuals_of(side.items, part, among.known)) for part in among.parts])
-        together = _together(among, side.items, members, roots, np.concatenate(terms), rows)
+        together = _together(among, side.items, members, roots, all_terms, rows)
         squares = roots**2 * sums(np.ones(len(rows)), together.units)[together.units]
-        groups = _of_whole_groups(among, side.items, members, roots, rows, among.spread_of_weights, tail, together)
+        groups = _of_whole_groups(among, side.items, members, roots, all_terms, rows, spread, tail, together)
     else:
-        groups = _groups(among, side.items, members, squares, rows, among.spread_of_weights, tail)
+        groups = _groups(among, side.items, members, squares, all_terms, rows, spread, tail)
     return Linearised(
         metric=metric,
         value=side.value,
@@ -183,7 +185,7 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
         unlabelled=int(among.unlabelled.sum()),
         skipped=int(about.inside[about.skipped].sum()),
         classes=among.n_classes,
-        terms=np.concatenate(terms),
+        terms=all_terms,
         rows=rows,
         half_point=_largest_change(among, side.items, together) / 2,
         too_high=metric.excess(among.pool, np.bincount(rows, squares, len(among.known))) + low,
@@ -228,13 +230,12 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     stages = [(part.number, part.rows) for part in union.parts]
     rows = np.concatenate([rows for _, rows in stages])
     roots, everywhere = np.concatenate([centred[stage, rows] for stage, rows in stages]), [np.ones(n_points, np.bool_)]
-    together = None
+    all_terms, together = np.concatenate([terms[stage, rows] for stage, rows in stages]), None
     if union.units is not None:
-        raw = np.concatenate([terms[stage, rows] for stage, rows in stages])
-        together = _together(union, items, everywhere, roots, raw, rows)
-        groups = _of_whole_groups(union, items, everywhere, roots, rows, (second, third), tail, together)
+        together = _together(union, items, everywhere, roots, all_terms, rows)
+        groups = _of_whole_groups(union, items, everywhere, roots, all_terms, rows, (second, third), tail, together)
     else:
-        groups = _groups(union, items, everywhere, roots**2, rows, (second, third), tail)
+        groups = _groups(union, items, everywhere, roots**2, all_terms, rows, (second, third), tail)
     return Linearised(
         metric=metric,
         value=value,
@@ -248,7 +249,7 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         unlabelled=int(union.unlabelled.sum()),
         skipped=int(about.inside[about.skipped].sum()),
         classes=union.n_classes,
-        terms=np.concatenate([terms[stage, rows] for stage, rows in stages]),
+        terms=all_terms,
         rows=rows,
         half_point=_largest_change(union, items, together) / 2,
         too_high=too_high + low,
@@ -265,11 +266,16 @@ def _groups(
     items: ItemInfluence,
     members: Sequence[Mask],
     squares: Array,
+    terms: Array,
     rows: Array,
     spread_of_weights: tuple[Array, Array],
     tail: float,
 ) -> list[Group]:
-    """Parts of the variance: of the points answered with the metric's class and of the others, or of all."""
+    """Parts of the variance: of the points answered with the metric's class and of the others, or of all.
+
+    What stayed unseen is measured from what is believed of the points; while fewer than FEW draws fell among them, from
+    there or from the estimate, whichever is further: a single label can move the estimate from one end to the other.
+    """
     mean, variance = items.moments(among.belief)
     second, third = spread_of_weights
     believed, skewed = variance * second, items.third_moment(among.belief) * third
@@ -279,13 +285,16 @@ def _groups(
         shown, left = squares[points[rows]], among.unlabelled & points & ~among.unreached
         total = float(shown.sum())
         hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
+        centres = [mean[left]]
+        if draws < FEW:
+            centres.append(moved_by(float(terms[points[rows]].sum()), mean[left], lowest[left], highest[left]))
         return Group(
             shown=total,
             worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
             believed=float(believed[points].sum()),
             third=float(skewed[points].sum()),
-            unseen_low=largest_unseen((mean - lowest)[left], hazard[left], tail, draws),
-            unseen_high=largest_unseen((highest - mean)[left], hazard[left], tail, draws),
+            unseen_low=max(largest_unseen(centre - lowest[left], hazard[left], tail, draws) for centre in centres),
+            unseen_high=max(largest_unseen(highest[left] - centre, hazard[left], tail, draws) for centre in centres),
         )
 
     return [group(points) for points in members]
@@ -320,6 +329,7 @@ def _of_whole_groups(
     items: ItemInfluence,
     members: Sequence[Mask],
     roots: Array,
+    terms: Array,
     rows: Array,
     spread_of_weights: tuple[Array, Array],
     tail: float,
@@ -340,17 +350,31 @@ def _of_whole_groups(
         own = np.unique(groups[left], return_inverse=True)[1]
         of_group = np.full(int(own.max(initial=-1)) + 1, np.inf)
         np.minimum.at(of_group, own, hazard[left])
-        low, high = (sums(gain[left], own) if len(left) else np.zeros(0) for gain in (mean - lowest, highest - mean))
+        centres = [mean[left]]
+        if draws < FEW:
+            centres.append(moved_by(float(terms[points[rows]].sum()), mean[left], lowest[left], highest[left]))
+        lows, highs = [centre - lowest[left] for centre in centres], [highest[left] - centre for centre in centres]
+
+        def unseen(gain: Array) -> float:
+            return largest_unseen(sums(gain, own), of_group, tail, draws) if len(left) else 0.0
+
         return Group(
             shown=total,
             worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
             believed=believed_of_groups(believed * points, groups, rho, 2),
             third=believed_of_groups(skewed * points, groups, rho, 3),
-            unseen_low=largest_unseen(low, of_group, tail, draws),
-            unseen_high=largest_unseen(high, of_group, tail, draws),
+            unseen_low=max(map(unseen, lows)),
+            unseen_high=max(map(unseen, highs)),
         )
 
     return [group(points) for points in members]
+
+
+def moved_by(correction: float, mean: Array, lowest: Array, highest: Array) -> Array:
+    """(n,) means that add up to the correction more, each moved by the same part of what it can be moved."""
+    room = highest - mean if correction > 0 else mean - lowest
+    part = min(abs(correction) / max(float(room.sum()), 1e-300), 1.0)
+    return np.asarray(mean + math.copysign(part, correction) * room)
 
 
 def _reach_of_unreached(among: Difference, items: ItemInfluence) -> tuple[float, float]:
@@ -427,7 +451,7 @@ class Estimators:
         With few labels among them all points of the metric tell more: they show how far the belief is off.
         """
         deciding = None if self.beyond else metric.deciding_points(self.pool)
-        if deciding is None or 2 * int((self.history.known[deciding] >= 0).sum()) < int(deciding.sum()):
+        if deciding is None or not deciding.any() or 2 * (self.history.known[deciding] >= 0).sum() < deciding.sum():
             return self(metric.members(self.pool))
         return self(deciding)
 

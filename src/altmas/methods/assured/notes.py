@@ -47,6 +47,17 @@ def unreached_note(linear: Linearised) -> str:
     )
 
 
+def unmet_note(linear: Linearised) -> str:
+    """That listed classes which nobody has met may occur after all; empty where that does not matter."""
+    unmet = linear.estimator.unmet_classes
+    if not any(linear.metric.reach_of_unmet_classes(linear.value, linear.classes, unmet)):
+        return ""
+    return (
+        f"{unmet} of {linear.classes} classes have neither an answer nor a label: the mean is over the others, and the "
+        "interval allows for their occurring"
+    )
+
+
 def skip_note(metric: Metric, linear: Linearised) -> str:
     share = linear.skipped / (linear.labels + linear.skipped)
     bounds = ""

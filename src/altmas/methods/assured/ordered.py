@@ -103,7 +103,7 @@ def with_order(
     fits = [_fold_fits(candidates, labels, k, learned[k], standard, frequency) for k in range(len(learned))]
     at_labels = np.empty((1 + len(candidates), len(labels.labelled)))
     points = np.arange(len(labels.labelled))
-    at_labels[0] = np.log(belief.rows(labels.labelled)[points, labels.codes])
+    at_labels[0] = np.log(np.maximum(belief.rows(labels.labelled)[points, labels.codes], RECIPE.certain))
     for k, fit in enumerate(fits):
         inside = ~labels.outside(k)
         at_labels[1:, inside] = _answers(candidates, fit, labels.labelled[inside], standard)[

@@ -1,0 +1,100 @@
+"""Means over classes: classes that nobody has met, and recalls of classes with few labels each."""
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas.history import History
+from altmas.methods import METHODS, Task
+from altmas.methods.assured import Assured
+from altmas.methods.assured.belief import met_classes, only_met
+from altmas.methods.assured.estimator import with_steady_members
+from altmas.metrics import metric_set, truth_values
+from altmas.simulate import label_until
+
+MEANS = ("macro_f1", "balanced_accuracy", "macro_precision", "kappa", "accuracy")
+
+
+def answers_and_truth(n=900, n_classes=5, accuracy=0.85, seed=6):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n)
+    return np.where(rng.random(n) < accuracy, truth, rng.integers(0, n_classes, n)), truth
+
+
+def estimates(pool, truth, metrics, labels=80, seed=0):
+    task = Task(pool, metric_set(metrics, pool), seed=seed)
+    history = label_until(Assured(), task, History(len(pool)), labels, 10, truth.__getitem__)
+    return METHODS["assured"]().estimate(task, history)
+
+
+@pytest.mark.parametrize("features", [False, True])
+def test_a_listed_class_that_nobody_has_met_moves_no_estimate(features):
+    """Only the lower end of means knows that it may occur: by as much as one more class without a right answer."""
+    answers, truth = answers_and_truth()
+    x = np.eye(5)[truth] + np.random.default_rng(1).normal(size=(900, 5)) if features else None
+    five, six = (altmas.Pool(x, answers, classes=list(range(count))) for count in (5, 6))
+    for plain, listed in zip(estimates(five, truth, MEANS), estimates(six, truth, MEANS), strict=True):
+        assert listed.value == pytest.approx(plain.value, abs=0.004), plain.metric
+        assert listed.high == pytest.approx(plain.high, abs=0.004)
+        unmet = plain.value / 6 if plain.metric in ("macro_f1", "balanced_accuracy") else 0.0
+        assert listed.low == pytest.approx(plain.low - unmet, abs=0.01), plain.metric
+        assert ("1 of 6 classes have neither an answer nor a label" in listed.note) == (unmet > 0)
+
+
+def test_areas_of_scores_leave_out_a_class_that_nobody_has_met():
+    answers, truth = answers_and_truth(600)
+    scores = np.random.default_rng(2).dirichlet(np.ones(6), 600)
+    scores[np.arange(600), answers] += 1
+    pool = altmas.Pool(None, answers, scores=scores / scores.sum(1, keepdims=True), classes=list(range(6)))
+    exact = truth_values(pool, truth, metric_set(["roc_auc", "average_precision"], pool))
+    for estimate in estimates(pool, truth, ["roc_auc", "average_precision"], labels=200):
+        assert estimate.low <= exact[estimate.metric] <= estimate.high
+        assert abs(estimate.value - exact[estimate.metric]) < 0.1, estimate
+
+
+def test_a_class_that_no_answer_names_counts_once_a_label_has_shown_it():
+    answers, truth = answers_and_truth()
+    truth = np.where(np.arange(900) % 10 == 0, 5, truth)  # one in ten is of a class that the model never answers
+    pool = altmas.Pool(None, answers, classes=list(range(6)))
+    exact = truth_values(pool, truth, metric_set(MEANS, pool))
+    for estimate in estimates(pool, truth, MEANS, labels=150):
+        assert estimate.low <= exact[estimate.metric] <= estimate.high, estimate
+
+
+def test_rivals_that_nobody_has_met_have_no_chance_unless_there_is_no_other():
+    answers = np.array([0, 0, 1])
+    pool = altmas.Pool(None, answers, classes=["a", "b", "c"])
+    np.testing.assert_array_equal(met_classes(pool, np.array([], int)), [True, True, False])
+    np.testing.assert_array_equal(met_classes(pool, np.array([2])), [True, True, True])
+    rivals = np.array([[0.0, 0.2, 0.8], [0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(only_met(rivals, np.array([True, True, False])), [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+def test_members_are_drawn_to_answers_as_far_as_they_are_noise():
+    """(V15) by a loop; without noise the table keeps its members and recalls, with nothing but noise its answers."""
+    rng = np.random.default_rng(0)
+    table = rng.random((4, 4)) * 5 + np.diag([30.0, 20, 10, 40])
+    answers, members, accuracy = table.sum(1), table.sum(0), np.trace(table) / table.sum()
+    noise = rng.random(4) * 3
+    between = max(np.mean([(members[c] - answers[c]) ** 2 - noise[c] for c in range(4)]), 0.0)
+    kept = between / (between + noise.mean())
+    base = with_steady_members(table, noise)
+    for c in range(4):
+        steady = answers[c] + kept * (members[c] - answers[c])
+        recall = accuracy + kept * (table[c, c] / members[c] - accuracy)
+        assert base[:, c].sum() == pytest.approx(steady) and base[c, c] == pytest.approx(recall * steady)
+    np.testing.assert_allclose(with_steady_members(table, np.zeros(4)).sum(0), members)
+    np.testing.assert_allclose(np.diagonal(with_steady_members(table, np.zeros(4))), np.diagonal(table))
+    np.testing.assert_allclose(with_steady_members(table, np.full(4, 1e9)).sum(0), answers)
+
+
+@pytest.mark.parametrize(("runs", "least"), [(8, 6), pytest.param(100, 90, marks=pytest.mark.slow)])
+def test_the_mean_recall_of_many_classes_is_not_too_high(runs, least):
+    """Fifty classes with four labels each: covered in 95 % of the runs; `least` is two standard errors below."""
+    answers, truth = answers_and_truth(4000, 50, 0.8, seed=31)
+    pool = altmas.Pool(None, answers, classes=list(range(50)))
+    exact = truth_values(pool, truth, metric_set(["balanced_accuracy"], pool))["balanced_accuracy"]
+    found = [estimates(pool, truth, ["balanced_accuracy"], 200, seed)[0] for seed in range(runs)]
+    errors = np.array([estimate.value - exact for estimate in found])
+    assert sum(estimate.low <= exact <= estimate.high for estimate in found) >= least
+    assert abs(errors.mean()) < 0.2 * np.sqrt((errors**2).mean()) + 2 * errors.std() / np.sqrt(runs)

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "equations.md").read_text()
 FUNCTIONS = sorted(set(re.findall(r"`(altmas\.[\w.]+)`", TEXT)))
 TESTS = sorted(set(re.findall(r"`(tests/\w+\.py)::(\w+)`", TEXT)))
-ROWS = [row for row in TEXT.splitlines() if re.match(r"\| \((?:0\.|A|B|F|G|P|V|W)\d", row)]
+ROWS = [row for row in TEXT.splitlines() if re.match(r"\| \((?:0\.|A|B|F|G|P|U|V|W)\d", row)]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -29,7 +29,7 @@ def test_an_equation_has_a_formula_a_function_and_a_test(row):
     equation, formula, function, test = (cell.strip() for cell in row.strip("|").split(" | "))
     assert formula
     assert re.match(r"`altmas\.", function)
-    same = re.fullmatch(r"as (\([0ABFGPVW]\.?\d+\))", test)
+    same = re.fullmatch(r"as (\([0ABFGPUVW]\.?\d+\))", test)
     assert test.startswith("`tests/") or any(
         other.startswith(f"| {same[1]}") and "`tests/" in other for other in ROWS if same
     )
@@ -38,10 +38,10 @@ def test_an_equation_has_a_formula_a_function_and_a_test(row):
 def test_every_equation_of_the_method_is_listed():
     listed = set()
     for row in ROWS:
-        first, last = re.match(r"\| \((?:0\.|A|B|F|G|P|V|W)(\d+)\)(?:-\(A(\d+)\))?", row).groups()
+        first, last = re.match(r"\| \((?:0\.|A|B|F|G|P|U|V|W)(\d+)\)(?:-\(A(\d+)\))?", row).groups()
         letter = row[3]
         listed |= {f"{letter}{number}" for number in range(int(first), int(last or first) + 1)}
-    last = {"0": 9, "A": 26, "B": 4, "F": 4, "G": 12, "P": 3, "V": 15, "W": 2}
+    last = {"0": 9, "A": 26, "B": 4, "F": 4, "G": 12, "P": 3, "U": 8, "V": 15, "W": 2}
     assert listed == {f"{letter}{n}" for letter, count in last.items() for n in range(1, count + 1)}
 
 
@@ -56,6 +56,9 @@ def test_every_equation_that_the_code_names_is_listed():
         "random_items",
         "random_sample",
         "stages",
+        "whole_groups",
+        "parts",
+        "linearised",
         "design",
         "estimator",
         "ordered",
@@ -72,7 +75,7 @@ def test_every_equation_that_the_code_names_is_listed():
     modules += [next(source_folder.rglob(f"{name}.py")) for name in names]
     for module in modules:
         source = module.read_text()
-        for name in re.findall(r"\(([ABFGV]\d+)\)", source):
+        for name in re.findall(r"\(([ABFGUV]\d+)\)", source):
             assert f"({name})" in TEXT or 10 <= int(name[1:]) <= 16, (module, name)
         for heading in re.findall(r"\b(A\.\d+)\b", source):
             assert re.search(rf"^### {re.escape(heading)} ", TEXT, re.MULTILINE), (module, heading)

@@ -72,6 +72,7 @@ class Verdict:
     too_early: bool = False
     proven: bool = False
     about: str = "pool"
+    of_groups: bool = False
 
     @property
     def caution(self) -> str:
@@ -80,7 +81,7 @@ class Verdict:
             return f"nothing is called shown or refuted with fewer than {LEAST_DRAWN} drawn labels"
         if self.proven:
             return ""
-        return "; ".join(filter(None, (self._ahead, self._of_interval)))
+        return "; ".join(filter(None, (self._ahead, self._groups, self._of_interval)))
 
     @property
     def _ahead(self) -> str:
@@ -90,6 +91,12 @@ class Verdict:
             "it is about data like this pool, decided by the interval: this rests on the pool being a random sample of "
             "such data, and no proof holds for a given number of items"
         )
+
+    @property
+    def _groups(self) -> str:
+        if not self.of_groups or self.answer == "undecided":
+            return ""
+        return "whole groups were drawn, for which no proof is offered: it is decided by the interval"
 
     @property
     def _of_interval(self) -> str:
@@ -141,6 +148,12 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) ->
             f"claim about {claim.metric!r} with a guarantee: the session is about data like the pool (about='future'), "
             "and a proof is about the items of the pool alone; leave the guarantee out to decide by the interval"
         )
+    of_groups = session.task.units is not None
+    if guarantee and of_groups:
+        raise PlanError(
+            f"claim about {claim.metric!r} with a guarantee: whole groups are drawn (draw='groups'), and no guarantee "
+            "is offered for that; leave the guarantee out to decide by the interval"
+        )
     if guarantee and too_many_weights(session.pool):
         raise PlanError(f"claim about {claim.metric!r} with a guarantee: {too_many_weights(session.pool)}")
     if guarantee and not offers_guarantee(session.method, metric, session.pool):
@@ -164,9 +177,10 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) ->
         (estimate,) = session.method.estimate(task, session.history)
     complete = len(session.history.labels) == len(session.pool)
     if session.history.drawn_labels < LEAST_DRAWN and not (complete and about == "pool"):
-        return Verdict(claim, "undecided", estimate, too_early=True, about=about)
+        return Verdict(claim, "undecided", estimate, too_early=True, about=about, of_groups=of_groups)
     task = replace(session.task, metrics=(metric,), targets=())
     proof = guaranteed_decision(session.method, task, session.history, metric, claim.value)
     if proof is None or (complete and about == "pool"):
-        return Verdict(claim, claim.answer(estimate), estimate, about=about)
+        certain = complete and about == "pool"
+        return Verdict(claim, claim.answer(estimate), estimate, about=about, of_groups=of_groups and not certain)
     return Verdict(claim, claim.proven(proof.answer), estimate, proven=True, about=about)

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from altmas.frames import frame_of, plain
 from altmas.suggest import listing, near
+from altmas.task import Task
 
 FLOOR = 10
 """Labels below which a slice is called insufficient."""
@@ -120,6 +121,14 @@ def about_in_words(about: str) -> str:
     return (
         "intervals are about the items of this pool" if about == "pool" else f"intervals are about {ABOUT_WHAT[about]}"
     )
+
+
+def drawn_in_words(task: Task) -> str:
+    """What is drawn, in a sentence, where that is whole groups; else an empty string."""
+    if task.units is None:
+        return ""
+    count = f"{int(task.units.max()) + 1:,} groups by {task.pool.group_name}"
+    return f"whole groups are drawn ({count}): a group counts once all of its items are answered"
 
 
 def shown_value(value: float, labels: int) -> str:

@@ -58,7 +58,7 @@ def guaranteed_interval(method: Method, task: Task, history: History, metric: Me
 
 def games_of(method: Method, task: Task, history: History, metrics: Sequence[Metric]) -> list[Game | None]:
     """The game about each metric, from one reading of the draws; None where no proof is offered."""
-    if not isinstance(method, DrawsInSequence):
+    if not isinstance(method, DrawsInSequence) or task.units is not None:
         return [None] * len(metrics)
     sequences = method.sequences(task, history)
     return [_game(method, task, history, metric, sequences) for metric in metrics]
@@ -87,6 +87,8 @@ def _game(
     pool = task.pool
     if task.ahead or not offers_guarantee(method, metric, pool) or too_many_weights(pool):
         return None  # a proof is about points that are there
+    if task.units is not None:
+        return None  # and about draws of single points
     tables = _tables(metric, len(pool.classes))
     if tables is None or not isinstance(method, DrawsInSequence):
         return None

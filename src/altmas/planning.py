@@ -17,13 +17,13 @@ from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.guaranteed import guaranteed_decision, offers_guarantee
 from altmas.history import History
-from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, method_named
+from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_draw, method_named
 from altmas.metrics import Metric, MetricLike, metric_set, table_of
 from altmas.pool import Pool
 from altmas.progress import progress_bar
 from altmas.simulate import label_until
 from altmas.suggest import listing
-from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Task
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Draw, Task
 
 ASSUMED_ACCURACY = 0.8
 PRIOR_LABELS = 4.0
@@ -98,6 +98,7 @@ def plan_widths(
     history: History | None = None,
     thresholds: Mapping[str, float] | None = None,
     about: About = "pool",
+    draw: Draw = "items",
     progress: bool = False,
 ) -> WidthPlan:
     """The expected half-widths of each metric at each budget, for each method that gives intervals.
@@ -107,14 +108,21 @@ def plan_widths(
     thresholds  {metric: value}: also the labels after which it is settled on which side the metric lies; intervals are
                 then those for many looks
     about       "future": intervals about data like the pool
+    draw        "groups": whole groups are drawn; errors are imagined to come alone, not as groups
     """
-    task = Task(pool, metric_set(metrics, pool), confidence, seed, stopping=bool(thresholds), about=about)
+    task = Task(pool, metric_set(metrics, pool), confidence, seed, stopping=bool(thresholds), about=about, draw=draw)
     sides = _thresholds(thresholds or {}, task)
     chosen = [_with_interval(method, pool) for method in methods]
-    for method in chosen if task.ahead else ():
-        check_ahead(method, pool)
+    for method in chosen:
+        check_draw(method, draw, pool)
+        if task.ahead:
+            check_ahead(method, pool)
     steps, begun = _steps(budgets, len(pool)), history or History(len(pool))
     chances, assumption = imagination(pool, accuracy, begun)
+    if task.units is not None:
+        assumption += (
+            f", and that items of one group ({pool.group_name}) are right or wrong independently of each other"
+        )
     batch = max(1, steps[-1] // BATCHES)
     task = replace(task, budget=steps[-1] if sides else None)
     half_widths: dict[tuple[str, str, int], list[float]] = {}
@@ -142,7 +150,7 @@ def plan_widths(
     decisions = (
         PlannedDecision(*key, _median(values), sum(map(math.isfinite, values)) / len(values))
         for key, values in settled.items()
-        if key[3] == "interval" or (not task.ahead and _has_proof(offered[key[0]], key[1], task))
+        if key[3] == "interval" or (not task.ahead and task.units is None and _has_proof(offered[key[0]], key[1], task))
     )
     return WidthPlan(tuple(widths), assumption, tuple(decisions), task.population, _unlearnable(pool, accuracy, begun))
 

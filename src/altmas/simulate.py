@@ -20,7 +20,7 @@ from altmas.frames import frame_of
 from altmas.history import History
 from altmas.intervals import normal_quantile
 from altmas.memo import ArrayFile, Memo
-from altmas.methods import Method, check, check_ahead, method_named
+from altmas.methods import Method, check, check_ahead, check_draw, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.metrics import MetricLike, metric_set, truth_values
 from altmas.outputs import NOTHING, Kept, kept_by, writable, write_whole
@@ -29,7 +29,7 @@ from altmas.pool.first_phase import refuse_sample, sampled_rows
 from altmas.progress import progress_bar
 from altmas.ranking import WORSE
 from altmas.ranking import rank as rank_models
-from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Task
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Draw, Task
 
 Row = dict[str, Any]
 
@@ -93,6 +93,7 @@ def simulate(
     confidence: float = DEFAULT_CONFIDENCE,
     rank: str = "",
     about: About = "pool",
+    draw: Draw = "items",
     sample: int | None = None,
     results: str | Path | None = None,
     progress: bool = True,
@@ -107,6 +108,7 @@ def simulate(
              the model ranked best", has the true value of the chosen model beside that of the truly best one
     about    "future": the given pool stands for all data; every run takes a sample of it, of whole groups and with
              replacement, as its pool, and intervals are to cover the value on all data
+    draw     "groups": whole groups are drawn, all of whose points are labelled
     sample   every run takes a random sample of so many points as its pool (`Pool.sample_from`), and intervals are to
              cover the value on all points
     results  a .jsonl file: finished runs are kept there and not repeated when the same call is made again
@@ -114,13 +116,14 @@ def simulate(
     Raises PlanError, UnknownLabel, MetricError or MethodError before anything runs.
     """
     ranked = metrics_to_rank(rank, pool) if rank else ()
-    task = Task(pool, metric_set(metrics, pool), confidence, seed, rank=ranked, about=about)
+    task = Task(pool, metric_set(metrics, pool), confidence, seed, rank=ranked, about=about, draw=draw)
     labels = truth_codes(pool, truth)
     steps = _steps(budgets, repeats, batch, len(pool) if sample is None else sample)
     _refuse_sample(pool, sample, about)
     chosen = [method_named(method) for method in methods]
     for method in chosen:
         check(method, pool if sample is None else _as_sample(pool), task.metrics)
+        check_draw(method, draw, pool if sample is None else _as_sample(pool))
         if task.ahead:
             check_ahead(method, pool)
         if rank and not isinstance(method, ComparesModels):
@@ -297,6 +300,7 @@ def _settings(task: Task, steps: list[int], batch: int, seed: int) -> Row:
     """What two calls must share for one to continue the other."""
     ranked: Row = {"rank": [metric.name for metric in task.rank]} if task.rank else {}
     ranked |= {"about": task.about} if task.ahead else {}
+    ranked |= {"draw": task.draw} if task.draw != "items" else {}
     return ranked | {
         "pool": task.pool.fingerprint,
         "metrics": [metric.name for metric in task.metrics],

@@ -91,6 +91,7 @@ class Influences:
     largest        the largest change that the label of one point can make
     beyond         how far the mean of phi lies outside of what it can be, for an estimate beyond the metric's bounds
     counting       (n,) r_i of (F2);  groups  (n,) numbers of the groups, or None
+    drawn_together products of terms of one group that its draw as a whole adds to those of the contributions (U7)
     """
 
     contributions: Array
@@ -102,6 +103,7 @@ class Influences:
     counting: Array
     groups: Array | None
     beyond: float = 0.0
+    drawn_together: float = 0.0
 
     @property
     def size(self) -> int:
@@ -159,7 +161,7 @@ def variance_between(influences: Influences) -> float:
     if influences.groups is None:
         return influences.squares * n / max(n - 1, 1)
     sums = group_sums(influences.contributions, influences.groups)
-    together = float((sums**2).sum() - (influences.contributions**2).sum())
+    together = float((sums**2).sum() - (influences.contributions**2).sum()) - influences.drawn_together
     least = influences.squares * (1 - len(influences.labelled) / max(n, 1))
     count = len(np.unique(influences.groups))
     return max(influences.squares + together, least, 0.0) * count / max(count - 1, 1)

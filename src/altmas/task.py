@@ -23,6 +23,12 @@ Population = Literal["pool", "source", "future"]
 """The same as results have it: a pool that is a random sample is spoken of as what it was taken from."""
 
 
+Draw = Literal["items", "groups"]
+"""What is drawn: single items, or whole groups of them."""
+
+DRAWS: tuple[Draw, ...] = ("items", "groups")
+
+
 @dataclass(frozen=True)
 class Task:
     """What is asked: these metrics of this pool, at this confidence."""
@@ -38,6 +44,7 @@ class Task:
     wave_budget: int | None = None  # draws for the newest wave before others are drawn from again
     stopping: bool = False  # the session may stop by what intervals show, so they should hold at every look
     about: About = "pool"
+    draw: Draw = "items"
 
     @property
     def ahead(self) -> bool:
@@ -67,3 +74,8 @@ class Task:
     def groups(self) -> NDArray[np.int64] | None:
         """(N,) groups that points come in, where they matter: for data to come. Rows are sampled one by one."""
         return self.pool.group if self.ahead else None
+
+    @property
+    def units(self) -> NDArray[np.int64] | None:
+        """(N,) groups that are drawn as a whole; None where single items are drawn."""
+        return self.pool.group if self.draw == "groups" else None

@@ -8,6 +8,7 @@ from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import START, command
 from altmas.errors import PoolError
+from altmas.estimates import drawn_in_words
 from altmas.methods import DEFAULT_METHOD
 from altmas.session import Session
 from altmas.session.archive import LIMIT, archivable
@@ -48,6 +49,7 @@ def init(
     thresholds: opt.Thresholds = None,
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
     about: opt.About = "pool",
+    draw: opt.Draw = "items",
     guarantee: Annotated[
         bool,
         typer.Option(
@@ -114,6 +116,7 @@ def init(
         double_share=double_share,
         guarantee=guarantee,
         about=opt.about_of(about),
+        draw=opt.draw_of(draw),
         rank=rank,
         instructions=instructions,
         definitions=opt.pairs("--definition", definitions, last=False),
@@ -126,6 +129,8 @@ def init(
     if len(pool.models) > 1:
         show.say(f"{show.counted(len(pool.models), 'model')}: {', '.join(model.name for model in pool.models)}")
     show.say(f"{listed}: method {created.method.name}, {limit}")
+    if words := drawn_in_words(created.task):
+        show.say(words)
     if pool.classes_inferred:
         show.hint("the classes are those that are predicted; if a label can be another one, name each with --class")
     show.hint(f"next: altmas label {session}")

@@ -19,8 +19,9 @@ from altmas.pool.first_phase import AUTOMATIC, LARGE
 from altmas.pool.tables import AUTO
 from altmas.session import Session
 from altmas.suggest import listing
-from altmas.task import ABOUT
+from altmas.task import ABOUT, DRAWS
 from altmas.task import About as Meant
+from altmas.task import Draw as Drawn
 
 POOL = "The pool"
 AIM = "What to find out"
@@ -133,7 +134,7 @@ Group = Annotated[
     typer.Option(
         "--group",
         metavar="COLUMN",
-        help="Column of what items come together in, as a conversation or a patient; for --about future.",
+        help="Column of what items come together in, as a conversation or a patient; for --about and --draw.",
         rich_help_panel=POOL,
     ),
 ]
@@ -173,6 +174,15 @@ About = Annotated[
         "--about",
         metavar="pool|future",
         help="What the numbers are about: this pool, or data like it, of which the pool is a sample (wider).",
+        rich_help_panel=AIM,
+    ),
+]
+Draw = Annotated[
+    str,
+    typer.Option(
+        "--draw",
+        metavar="items|groups",
+        help="What is drawn: single items, or whole groups (--group), all of whose items are asked for.",
         rich_help_panel=AIM,
     ),
 ]
@@ -266,6 +276,14 @@ def about_of(text: str) -> "Meant":
     if population is None:
         raise PlanError(f"--about {text!r} was not understood; expected pool or future")
     return population
+
+
+def draw_of(text: str) -> "Drawn":
+    """What --draw says; PlanError if it is neither."""
+    unit = next((name for name in DRAWS if name == text), None)
+    if unit is None:
+        raise PlanError(f"--draw {text!r} was not understood; expected items or groups")
+    return unit
 
 
 def output(file: Path) -> Path:

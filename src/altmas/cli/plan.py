@@ -63,6 +63,7 @@ def plan(
     ] = None,
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
     about: opt.About = "pool",
+    draw: opt.Draw = "items",
     seed: opt.Seed = 0,
     worlds: Annotated[int, typer.Option("--worlds", min=1, help="How many imagined truths to average over.")] = 5,
     json: opt.Json = False,
@@ -72,7 +73,7 @@ def plan(
     The truth is imagined from the model's scores or an assumed accuracy, and, once a session has some, from labels.
     """
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
-    settings["about"] = opt.about_of(about)
+    settings |= {"about": opt.about_of(about), "draw": opt.draw_of(draw)}
     history, chosen, half_widths = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
     sides = opt.thresholds_of(thresholds)
     if session is not None:
@@ -85,6 +86,7 @@ def plan(
                 "seed": opened.plan.seed,
                 "metrics": metrics or list(opened.plan.metrics),
                 "about": opened.plan.about,
+                "draw": opened.plan.draw,
             }
             budgets = budgets or _ahead(len(history.labels), opened.plan.budget or len(pool))
     elif data is None or prediction is None:

@@ -76,6 +76,7 @@ def simulate(
     ] = "",
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
     about: opt.About = "pool",
+    draw: opt.Draw = "items",
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> None:
@@ -100,6 +101,7 @@ def simulate(
         confidence=confidence,
         rank=rank,
         about=opt.about_of(about),
+        draw=opt.draw_of(draw),
         sample=sample or None,
         results=results,
         progress=not show.quiet(),

@@ -6,6 +6,7 @@ from typing import Any
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import READ, command
+from altmas.estimates import drawn_in_words
 from altmas.session.snapshot import Status
 
 
@@ -13,7 +14,7 @@ from altmas.session.snapshot import Status
 def status(session: opt.SessionFile, json: opt.Json = False) -> None:
     """How far the session is: labels, pace, people, estimates, and what further labels are likely to bring."""
     with opt.opened(session) as opened, show.working("estimating"):
-        now = opened.status()
+        now, words = opened.status(), drawn_in_words(opened.task)
         estimates, decision, forecast = opened.estimate(), opened.should_stop(), opened.forecast()
     if json:
         ahead = None if forecast is None else forecast.to_dict()
@@ -21,6 +22,8 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
         show.as_json({**now.to_dict(), "decision": plain, "estimates": estimates.to_dict()["estimates"]})
         return
     show.say(_progress(now))
+    if words:
+        show.say(words)
     for person in now.annotators if len(now.annotators) > 1 else ():
         pace = "" if math.isnan(person.seconds_per_label) else f", {person.seconds_per_label:.0f} s each"
         show.say(f"  {person.name or '(unnamed)'}: {person.labels} labels, {person.skips} skipped{pace}")

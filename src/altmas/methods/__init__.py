@@ -32,7 +32,7 @@ from altmas.methods.tradition import Tradition
 from altmas.metrics import Metric
 from altmas.pool import Pool
 from altmas.suggest import listing, near
-from altmas.task import Task
+from altmas.task import Draw, Task
 from altmas.types import Array
 
 __all__ = [
@@ -211,6 +211,33 @@ def check_ahead(method: Method, pool: Pool | None = None) -> None:
         raise PlanError(
             "about='future' with rows that have weights: whether a row that stands for k is one observation or k of "
             "them is not known; write the rows out and name what comes together (group=), or leave one of the two out"
+        )
+
+
+def check_draw(method: Method, draw: Draw, pool: Pool | None = None) -> None:
+    """MethodError or PlanError if the method cannot draw whole groups, or the pool does not allow it."""
+    if draw == "items":
+        return
+    if not method.traits.groups:
+        raise MethodError(
+            f"method {method.name!r} with draw='groups': it draws single items; methods that can draw whole groups: "
+            f"{', '.join(name for name, make in METHODS.items() if make().traits.groups)}; nothing was recorded"
+        )
+    if pool is not None and pool.group is None:
+        raise PlanError(
+            "draw='groups': this pool has no groups; name what items come together in with group= (--group COLUMN), "
+            "or leave it out to draw single items; nothing was recorded"
+        )
+    if pool is not None and pool.sampled_from is not None:
+        raise PlanError(
+            f"draw='groups' with a pool that is a random sample of {pool.sampled_from:,} rows: these were taken one by "
+            "one, so that its groups are not whole; read all rows (sample=0), or draw single items; nothing was "
+            "recorded"
+        )
+    if pool is not None and pool.weights is not None and method.name != "assured":
+        raise PlanError(
+            f"draw='groups' with rows that have weights: method {method.name!r} counts every row of a group once; "
+            "methods that can: assured; nothing was recorded"
         )
 
 

@@ -1,5 +1,7 @@
 """Draws without replacement whose probability is known at each draw."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,40 @@ def uniform_draws(
     n = min(n, len(open_points))
     indices = rng.choice(open_points, size=n, replace=False)
     return indices, 1.0 / (len(open_points) - np.arange(n))
+
+
+def uniform_group_draws(
+    history: History, groups: Array, n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(indices, probabilities) of the open points of groups drawn uniformly one after another, n points in all.
+
+    What is left of a group that was drawn before comes first; every point has the probability of its group's draw.
+    """
+    rows = np.flatnonzero(history.open)
+    begun = np.isin(groups[rows], groups[history.drawn])
+    first, others = rows[begun], rng.permutation(np.unique(groups[rows[~begun]]))
+    place = np.full(int(groups.max()) + 1, -1)
+    place[others] = np.arange(len(others))
+    rest = rows[place[groups[rows]] >= 0]
+    rest = rest[np.argsort(place[groups[rest]], kind="stable")]
+    chances = np.concatenate([np.full(len(first), 1 / (len(others) + 1)), 1.0 / (len(others) - place[groups[rest]])])
+    return np.concatenate([first, rest])[:n], chances[:n]
+
+
+def answered_whole(history: History, groups: Array) -> History:
+    """The history with labels of whole groups and volunteered ones alone.
+
+    Groups count in the order in which they were drawn, up to the first of which a point has no answer (U1).
+    """
+    drawn, waiting = history.drawn, history.known < 0
+    waiting[list(history.skipped)] = False
+    order = groups[drawn][np.sort(np.unique(groups[drawn], return_index=True)[1])]
+    unanswered = np.bincount(groups, waiting, minlength=1)[order] > 0
+    whole = np.zeros(int(groups.max()) + 1, np.bool_)
+    whole[order[: int(unanswered.argmax()) if unanswered.any() else len(order)]] = True
+    volunteered = set(history.volunteered.tolist())
+    labels = {row: code for row, code in history.labels.items() if whole[groups[row]] or row in volunteered}
+    return replace(history, labels=labels)
 
 
 def successive_draws(

@@ -22,6 +22,7 @@ class Traits:
     ahead      whether its intervals can be about data like the pool (`Task.about`), or about all rows of which the pool
                is a random sample
     weights    whether rows may stand for several (`Pool.weights`)
+    groups     whether it can draw whole groups (`Task.draw`)
     one_class  all metrics must be about the same class
     interval   the kind of interval it gives, as in Estimate.interval
     grows      whether it goes on when items are added to the pool
@@ -35,6 +36,7 @@ class Traits:
     any_metric: bool = False
     ahead: bool = False
     weights: bool = False
+    groups: bool = False
     one_class: bool = False
     interval: str = "none"
     grows: bool = False

@@ -10,6 +10,8 @@ error, labels count as if they came in whole groups (F4).
 Of a pool that is a random sample, the share f of all rows, a label with weight w has its square times 1 - f/w (P3): the
 sample within the sample, and the sample itself with (1 - f). Where a row stands for k_i rows, its weight is k_i R/n,
 and phi_i is k_i (D_i - the weighted mean of D); the interval reaches at least as far as rows nobody drew could (V4).
+Where whole groups are drawn, terms are added over them as for data like the pool, with 1 - n/R as it is, and the
+interval reaches at least as far as groups that nobody drew could (U5).                                           (U8)
 A sample in which every answer is right would have V = 0, so z^2 labels are added whose influence is at either end of
 its range with equal chances, wherever the metric has bounds; where labels come in groups, so do those that are added:
 there are as many of them to the effective number of labels, n over the effect of the groups. Points that were added to
@@ -50,6 +52,8 @@ from altmas.superpopulation import (
 from altmas.task import Task
 from altmas.types import Array
 
+NO_WHOLE_GROUP = "undefined: no group is answered whole yet"
+
 
 @dataclass(frozen=True)
 class _Linear:
@@ -79,6 +83,8 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
     labels = _labels(task, history, metric)
     if math.isnan(value):
         note = "undefined: no label yet" if labels == 0 else f"undefined: no label so far tells about {metric.name}"
+        if task.units is not None and len(history.drawn) and history.drawn_labels == 0:
+            note = NO_WHOLE_GROUP
         return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
     without = max(side.without for side in sides)
     if without:
@@ -103,11 +109,13 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
     variance, left, effect = _variance(task, sides, labels / _size(task, metric))
     worth = max(min(side.drawn for side in sides), 1) / max(effect, 1.0)
     low, high = _interval(metric, value, variance, sides, task.confidence, min(drawn, groups), worth)
-    for side, (factor, _) in zip(sides, metric.parts, strict=True) if task.pool.weights is not None else ():
+    reaches = task.pool.weights is not None or task.units is not None
+    for side, (factor, _) in zip(sides, metric.parts, strict=True) if reaches else ():
         down, up = side.unseen if factor > 0 else side.unseen[::-1]
         low = max(metric.bounds[0], min(low, value - abs(factor) * down))
         high = min(metric.bounds[1], max(high, value + abs(factor) * up))
-    details = (task.confidence, labels, float(labels), "fixed-n", metric.about.caution)
+    effective = float(labels) if task.units is None else labels / max(effect, 1.0)
+    details = (task.confidence, labels, effective, "fixed-n", metric.about.caution)
     least = math.sqrt(left) * (high - low) / 2
     return Estimate(metric.name, value, low, high, *details, least_half_width=least)
 
@@ -119,11 +127,14 @@ def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float,
     """
     terms = np.sum([side.terms for side in sides], axis=0)
     plain = float((terms**2).sum())
-    if not task.beyond:
+    if not task.beyond and task.units is None:
         return plain, 0.0, 1.0
-    if task.groups is None:
+    groups = task.units if task.groups is None else task.groups
+    if groups is None:
         return plain, left_when_labelled(labelled, task.fraction), 1.0
-    effect = _effect(terms, task.groups, sum(side.largest for side in sides), max(side.crowd for side in sides))
+    effect = _effect(terms, groups, sum(side.largest for side in sides), max(side.crowd for side in sides))
+    if not task.beyond:
+        return plain * effect, 0.0, effect
     left = max(effect - (1 - labelled), 0.0) / effect if effect > 0 else labelled
     return plain * effect, left, effect
 
@@ -150,6 +161,10 @@ def without_groups(task: Task, history: History, metric: Metric, groups: float) 
     """The estimate without an interval, because points come from too few groups."""
     value = _linear(task, history, metric, 1.0).value if len(metric.parts) == 1 else math.nan
     note = too_few_groups(PoolSpread(Evidence(0.0), groups), task.pool.group_name)
+    if not task.ahead:
+        note = (
+            f"no interval: what was drawn is worth about {groups:.1f} equal groups; at least {LEAST_GROUPS} are needed"
+        )
     labels = _labels(task, history, metric)
     return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
 
@@ -221,11 +236,45 @@ def _linear(task: Task, history: History, metric: Metric, factor: float) -> _Lin
         for stratum in strata:
             terms[stratum.drawn] = factor * stratum.terms(items, history.known, pool.weights)
             pseudo += factor**2 * stratum.pseudo(items, inside, alone=len(strata) == 1)
+        if task.units is not None and n:
+            groups, crowd, largest = _of_groups(task, metric, items, inside, history.known, strata[0].drawn, total / n)
+            largest *= abs(factor)
+            pseudo *= max(_effect(terms, task.units, largest, crowd), 1.0)
+            unseen = _unseen_groups(task, items, rest, strata[0].drawn, history.known)
         if pool.weights is not None:
             unseen = _unseen(task, items, strata, inside & (history.known < 0), history.known)
     excess = math.copysign(metric.excess(pool, terms**2), factor)
     without = sum(stratum.rest for stratum in strata if not len(stratum.drawn)) if len(strata) > 1 else 0
     return _Linear(factor * value, terms, pseudo, excess, n, total, groups, crowd, largest, without, unseen)
+
+
+def _of_groups(
+    task: Task, metric: Metric, items: ItemInfluence, inside: Array, known: Array, drawn: Array, weight: float
+) -> tuple[float, float, float]:
+    """(equal groups that the drawn labels are worth (F2), labels in each, the largest term that there could be)."""
+    assert task.units is not None
+    counts = trials_among(metric, task.pool, drawn, known)
+    groups = effective_groups(counts, task.units[drawn])
+    low, high = items.range()
+    return groups, float(counts.sum()) / max(groups, 1e-9), float((high - low)[inside].max(initial=0.0)) * weight
+
+
+def _unseen_groups(task: Task, items: ItemInfluence, rest: Array, drawn: Array, known: Array) -> tuple[float, float]:
+    """How far whole groups that nobody drew could lower and raise the metric and stay unseen (U5).
+
+    rest  (N,) points that were not volunteered;  drawn  rows of the sample
+    """
+    assert task.units is not None
+    open_ = np.flatnonzero(rest & (known < 0))
+    draws, groups = len(np.unique(task.units[drawn])), len(np.unique(task.units[rest]))
+    reached = float((1 / (groups - np.arange(draws))).sum())
+    mean, (low, high) = float(items.at(drawn, known[drawn]).mean()), items.range()
+    tail = missed_tail(normal_quantile(task.confidence))
+    own = np.unique(task.units[open_], return_inverse=True)[1]
+    hazard = np.full(int(own.max(initial=-1)) + 1, reached)
+    gains = (group_sums(gain[open_], own) if len(open_) else np.zeros(0) for gain in (mean - low, high - mean))
+    down, up = (largest_unseen(gain, hazard, tail, draws) for gain in gains)
+    return down, up
 
 
 def _unseen(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from altmas.belief import Belief
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
-from altmas.methods.draws import uniform_draws
+from altmas.methods.draws import answered_whole, uniform_draws, uniform_group_draws
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.methods.random_items import effect_of_groups, estimate_of_items, without_groups
@@ -41,14 +41,19 @@ class Tradition(Method):
     def traits(self) -> Traits:
         """Known row sums are those of this pool, so calibrated rows tell nothing more about data like it."""
         plain = not self.calibrate_rows
-        return Traits(interval="fixed-n", any_metric=True, grows=True, ahead=plain, weights=plain)
+        return Traits(interval="fixed-n", any_metric=True, grows=True, ahead=plain, weights=plain, groups=plain)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         rng = history.rng(task.seed, PROPOSE)
+        if task.units is not None:
+            indices, probabilities = uniform_group_draws(history, task.units, n, rng)
+            return Batch(indices, probabilities, labels_before=len(history.labels))
         indices, probabilities = uniform_draws(np.flatnonzero(history.open), n, rng)
         return Batch(indices, probabilities, labels_before=len(history.labels))
 
     def estimate(self, task: Task, history: History) -> Estimates:
+        if task.units is not None:
+            history = answered_whole(history, task.units)
         return Estimates(tuple(self._estimate_of(task, history, metric) for metric in task.metrics), self.name)
 
     def inclusion(self, pool: Pool, history: History) -> Array | None:
@@ -86,7 +91,7 @@ class Tradition(Method):
 
     def rehearse(self, task: Task, history: History) -> Rehearsal | None:
         """The method itself, and a belief from the labels of each predicted class, with the model's scores if any."""
-        if history.drawn_labels == 0:
+        if history.drawn_labels == 0 or task.units is not None:  # imagined errors would not come in groups
             return None
         pool, rows = task.pool, history.labelled
         right = history.codes == pool.anchor[rows]
@@ -108,7 +113,8 @@ class Tradition(Method):
         sample = sample_of(task, history, metric, self.calibrate_rows) if metric.is_table else None
         mixed = sample is not None and sample.volunteered > 0 and sample.drawn < sample.rows.sum()
         weighted = task.pool.weights is not None
-        if sample is None or weighted or history.grown or (task.beyond and mixed):  # what came together is a sample
+        together = history.grown or task.units is not None  # what came together, or was drawn together
+        if sample is None or weighted or together or (task.beyond and mixed):
             return estimate_of_items(task, history, metric)
         if task.beyond:
             sample = _ahead(task, history, metric, sample)

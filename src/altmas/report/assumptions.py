@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from altmas.estimates import Estimates
+from altmas.estimates import Estimates, drawn_in_words
 from altmas.history import History
 from altmas.report.sceptic import agreement_interval, error_rate
 from altmas.report.words import number, percent, plural
@@ -33,7 +33,7 @@ def assumptions_of(session: "Session", history: History, status: Status, estimat
     """Every assumption behind the figures, with what is known about it."""
     assumptions = [
         _about(session),
-        _draws(history),
+        _draws(session, history),
         _interval(session, estimates),
         _labels(session),
         _skips(history, status),
@@ -78,7 +78,7 @@ def _about(session: "Session") -> Assumption:
     )
 
 
-def _draws(history: History) -> Assumption:
+def _draws(session: "Session", history: History) -> Assumption:
     title = "Points were drawn with known probabilities"
     if not history.batches:
         return Assumption(title, "warning", "No point was drawn by the session: labels were only volunteered.")
@@ -90,6 +90,8 @@ def _draws(history: History) -> Assumption:
         )
     drawn = len(history.drawn)
     words = f"All {plural(drawn, 'draw')} have a probability in the log, and the log's chain of hashes is unbroken."
+    if groups := drawn_in_words(session.task):
+        words += f" {groups[0].upper()}{groups[1:]}, and intervals take its items to be right or wrong together."
     if len(history.volunteered):
         words += (
             f" {plural(len(history.volunteered), 'label')} came without being asked for: they are taken as exact where "

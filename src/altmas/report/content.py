@@ -70,6 +70,7 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
             "metrics": [metric.name for metric in session.task.metrics],
             "confidence": session.plan.confidence,
             "about": session.task.population,
+            "draw": session.plan.draw,
             "budget": session.plan.budget,
             "targets": dict(session.plan.targets),
             "thresholds": dict(session.plan.thresholds),
@@ -133,7 +134,8 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
     rows = []
     complete = len(history.labels) == len(session.pool)
     early = history.drawn_labels < LEAST_DRAWN and not (complete and not session.task.beyond)
-    checkable = has_probabilities(history) and not complete and session.pool.weights is None
+    single = session.pool.weights is None and session.task.units is None
+    checkable = has_probabilities(history) and not complete and single
     sample = (
         sample_of(session.pool, history, inclusion_of(session.method, session.pool, history)) if checkable else None
     )

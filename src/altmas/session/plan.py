@@ -16,14 +16,14 @@ import numpy as np
 
 from altmas.errors import MethodError, PlanError
 from altmas.guaranteed import offers_guarantee, too_many_weights
-from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_installed, method_named
+from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_draw, check_installed, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
 from altmas.methods.protocol import DrawsInSequence
 from altmas.metrics import Metric, MetricLike, is_one, metric_set, plain_name
 from altmas.pool import Pool
 from altmas.session.plan_json import canonical, method_from, method_json, metric_from, metric_json, metric_name
 from altmas.suggest import listing, near
-from altmas.task import ABOUT, DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Task
+from altmas.task import ABOUT, DEFAULT_CONFIDENCE, DEFAULT_METRICS, DRAWS, About, Draw, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,7 @@ class Plan:
     double_share  share of the drawn points that two annotators label without seeing each other's vote
     guarantee     intervals with a finite-sample proof that holds at every look, where the metric has one
     about         "pool": the items themselves; "future": data like them, of which they are a sample (`Pool.group`)
+    draw          "items": single items; "groups": whole groups (`Pool.group`), all of whose items are asked for
     wave_budget   labels for each wave of items that is added, before others are drawn from again; None for no such rule
     rank          the metric by which the models are to be ranked: draws then go where contenders differ; "" for none
     instructions  what the labellers are told;  definitions  {class: what it means}
@@ -53,6 +54,7 @@ class Plan:
     double_share: float = 0.0
     guarantee: bool = False
     about: About = "pool"
+    draw: Draw = "items"
     wave_budget: int | None = None
     rank: str = ""
     instructions: str = ""
@@ -74,6 +76,7 @@ class Plan:
         double_share: float = 0.0,
         guarantee: bool = False,
         about: About = "pool",
+        draw: Draw = "items",
         rank: str = "",
         instructions: str = "",
         definitions: Mapping[str, str] | None = None,
@@ -95,6 +98,7 @@ class Plan:
             double_share=_share("double_share", double_share, ends=True),
             guarantee=_provable(bool(guarantee), chosen, resolved, pool),
             about=_about(about, chosen, bool(guarantee), pool),
+            draw=_draw(draw, chosen, bool(guarantee), pool),
             rank=_rank(rank, chosen, pool),
             instructions=str(instructions),
             definitions={str(pool.classes[pool.code(c)]): str(text) for c, text in (definitions or {}).items()},
@@ -115,6 +119,7 @@ class Plan:
             budget=self.budget,
             guarantee=self.guarantee,
             about=self.about,
+            draw=self.draw,
             wave_budget=self.wave_budget,
             rank=metrics_to_rank(self.rank, pool) if self.rank else (),
             stopping=stopping,
@@ -219,6 +224,7 @@ class Plan:
         _share("confidence", self.confidence, ends=False)
         _share("double_share", self.double_share, ends=True)
         _about(self.about, self.method, self.guarantee)
+        _draw(self.draw, self.method, self.guarantee)
         for what, numbers in (("target", self.targets), ("threshold", self.thresholds)):
             for name, value in numbers.items():
                 _number(f"{what} for {name!r}:", value)
@@ -309,6 +315,22 @@ def _about(about: object, method: Method, guarantee: bool, pool: Pool | None = N
     if population == "future":
         check_ahead(method, pool)
     return population
+
+
+def _draw(draw: object, method: Method, guarantee: bool, pool: Pool | None = None) -> Draw:
+    """What is drawn; PlanError or MethodError if the method, the pool or a proof does not allow it."""
+    unit = next((name for name in DRAWS if name == draw), None)
+    if unit is None:
+        raise PlanError(
+            f"draw={draw!r} was not understood; expected 'items' or 'groups'{near(draw, DRAWS)}; nothing was recorded"
+        )
+    if unit == "groups" and guarantee:
+        raise PlanError(
+            "guarantee=True with draw='groups': no guarantee is offered for draws of whole groups; leave one of the "
+            "two out; nothing was recorded"
+        )
+    check_draw(method, unit, pool)
+    return unit
 
 
 def _budget(budget: int | None, pool: Pool) -> int | None:

@@ -29,7 +29,7 @@ from altmas.session.plan import Plan, metric_tuple
 from altmas.session.recording import RecordingSession
 from altmas.session.stopping import Decision
 from altmas.session.store import Entry, LabelStore
-from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Draw
 from altmas.version import __version__
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Session(RecordingSession, GrowingSession):
         double_share: float = 0.0,
         guarantee: bool = False,
         about: About = "pool",
+        draw: Draw = "items",
         rank: str = "",
         instructions: str = "",
         definitions: Mapping[str, str] | None = None,
@@ -87,6 +88,7 @@ class Session(RecordingSession, GrowingSession):
             double_share=double_share,
             guarantee=guarantee,
             about=about,
+            draw=draw,
             rank=rank,
             instructions=instructions,
             definitions=definitions,

@@ -47,7 +47,7 @@ class AnnotatorStatus:
 class Status:
     """Counts, pace and people. seconds_per_label is the median, nan where no time was told.
 
-    unshown  items whose image could not be shown to somebody;  notes  remarks that stand
+    unshown  items whose image could not be shown to somebody;  notes  remarks that stand;  draw  as in the plan
     """
 
     method: str
@@ -72,6 +72,7 @@ class Status:
     digest: str
     unshown: int = 0
     notes: int = 0
+    draw: str = "items"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (unknown numbers are None)."""
@@ -183,6 +184,7 @@ def status_of(plan: Plan, state: State, holders: Mapping[int, str]) -> Status:
         digest=state.digest,
         unshown=len(state.unshown),
         notes=len(notes(state)),
+        draw=plan.draw,
     )
 
 

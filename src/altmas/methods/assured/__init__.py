@@ -32,7 +32,15 @@ from altmas.methods.assured.notes import exact_note, insufficient, skip_note, un
 from altmas.methods.assured.ordered import value_spread, values_in
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.stages import Stage, begin, domain_of_last, last_stage, points_of_last, stages_of
+from altmas.methods.assured.stages import (
+    Stage,
+    begin,
+    domain_of_last,
+    last_stage,
+    next_of_groups,
+    points_of_last,
+    stages_of,
+)
 from altmas.methods.assured.views import describe
 from altmas.methods.assured.weighing import by_unit, importance_for
 from altmas.methods.gaps import gap_of
@@ -72,7 +80,9 @@ class Assured(Method):
     belief: Callable[[Task, Array, Array, Array, Array], Belief] | None = None
 
     name: ClassVar[str] = "assured"
-    traits: ClassVar[Traits] = Traits(interval="fixed-n", any_metric=True, grows=True, ahead=True, weights=True)
+    traits: ClassVar[Traits] = Traits(
+        interval="fixed-n", any_metric=True, grows=True, ahead=True, weights=True, groups=True
+    )
 
     def __post_init__(self) -> None:
         for name in self.also:
@@ -85,6 +95,8 @@ class Assured(Method):
     @products_on_one_thread()  # sums in another order would end in other bits
     def propose(self, task: Task, history: History, n: int) -> Batch:
         labels = len(history.labels)
+        if task.units is not None:
+            return self._propose_groups(task, history, n, task.units)
         record: dict[str, Array] = {}
         domain, left = _newest_first(task, history)
         if self._stage_is_over(history, domain, ranking=len(task.rank) > 1):
@@ -95,9 +107,23 @@ class Assured(Method):
         rows = stage.next_points(history.open, min(n, left))
         return Batch(rows, stage.draw_chances(rows), record, labels_before=labels)
 
+    def _propose_groups(self, task: Task, history: History, n: int, groups: Array) -> Batch:
+        """The next n points of the groups that the stage draws; fewer where a new stage has to begin after them."""
+        labels = len(history.labels)
+        record: dict[str, Array] = {}
+        rows = next_of_groups(history, groups, n)
+        if len(rows):
+            stage = last_stage(history, groups)
+        else:
+            sizes, gain = self._sizes(task, history, stages_of(history, groups))
+            planned = max((self.growth - 1) * labels, RECIPE.ranking_pilot if len(task.rank) > 1 else self.pilot)
+            stage, record = begin(sizes, gain, history, task.seed, None, groups, planned)
+            rows = stage.next_points(history.open, n)
+        return Batch(rows, stage.draw_chances(rows), record, labels_before=labels)
+
     @products_on_one_thread()
     def estimate(self, task: Task, history: History) -> Estimates:
-        samples = self._samples(task, history, stages_of(history))
+        samples = self._samples(task, history, stages_of(history, task.pool.group))
         if not samples:
             return Estimates(tuple(undefined(metric, task, history) for metric in task.metrics), self.name)
         among = Estimators(samples, task, history)
@@ -116,7 +142,7 @@ class Assured(Method):
     def inclusion(self, pool: Pool, history: History) -> Array:
         """(N,) probability of each point to be in the sample of some stage, had it been open in all of them."""
         exposure = sum(
-            (np.where(stage.within, stage.sizes * stage.threshold, 0.0) for stage in stages_of(history)),
+            (np.where(stage.within, stage.sizes * stage.threshold, 0.0) for stage in stages_of(history, pool.group)),
             np.zeros(history.n_points),
         )
         return np.asarray(np.maximum(-np.expm1(-np.asarray(exposure)), 1e-12))
@@ -125,7 +151,7 @@ class Assured(Method):
     def sequences(self, task: Task, history: History) -> list[SequenceOfDraws]:
         """The answered draws of each stage with the belief from labels told before it; none of the first edition."""
         sequences, exposure, belief = [], np.zeros(len(task.pool)), None
-        for stage in stages_of(history):
+        for stage in stages_of(history, task.pool.group):
             before = np.flatnonzero((history.known >= 0) & stage.earlier)
             if stage.from_first_edition:
                 continue
@@ -139,9 +165,9 @@ class Assured(Method):
     @products_on_one_thread()
     def rehearse(self, task: Task, history: History) -> Rehearsal | None:
         """The method with its present belief, and the sizes that its next stage would have, for all stages to come."""
-        stages = stages_of(history)
+        stages = stages_of(history, task.pool.group)
         samples = self._samples(task, history, stages)
-        if not samples:
+        if not samples or task.units is not None:  # imagined errors would not come in groups
             return None
         sizes, gain = self._sizes(task, history, stages)
         options = {option.name: getattr(self, option.name) for option in fields(self)}
@@ -211,7 +237,7 @@ class Assured(Method):
         estimator = among(None)
         importances = importance_for(task, estimator, self._urgencies(task, among), self.growth * estimator.labels)
         defensive = importances.defensive if self.defensive_share is None else self.defensive_share
-        folds = folds_of(history.domains, task.seed)
+        folds = folds_of(history.domains, task.seed, task.units)
         sizes = tempered_sizes(importances.believed, importances.seen, importances.rows, folds, defensive)[0]
         open_, scale = history.known < 0, 1.0
         expected = importances.believed if pool.weights is None else importances.believed * pool.weights
@@ -237,11 +263,12 @@ class Assured(Method):
             return np.asarray(uniform + (1 - uniform) * differ / max(float(differ.mean()), 1e-12))
         contest = self._contest(task, history, samples, task.rank)
         believed, seen = by_unit(*importance(contest), contest.rows, pool.weights)
-        return tempered_sizes(believed, seen, contest.rows, folds_of(history.domains, task.seed), uniform)[0]
+        folds = folds_of(history.domains, task.seed, task.units)
+        return tempered_sizes(believed, seen, contest.rows, folds, uniform)[0]
 
     def contest(self, task: Task, history: History, metrics: tuple[Metric, ...]) -> Contest | None:
         """One metric of each model from the labels so far; None before any label was drawn."""
-        samples = self._samples(task, history, stages_of(history))
+        samples = self._samples(task, history, stages_of(history, task.pool.group))
         return self._contest(task, history, samples, metrics) if samples else None
 
     def _contest(
@@ -325,23 +352,23 @@ class Assured(Method):
     def _samples(self, task: Task, history: History, stages: list[Stage]) -> list[StageSample]:
         """Stages with a label, each with the belief from the labels told before it and in its own sample."""
         samples, exposure = [], np.zeros(len(task.pool))
-        for stage in stages:
+        for number, stage in enumerate(stages):
             exposure = exposure + stage.exposure
             rows = stage.used[history.known[stage.used] >= 0]
             if len(rows):
                 belief = self._fit(task, history, _train(stage, rows, history), exposure)
                 before = (history.known >= 0) & stage.earlier & stage.within
-                left_open = stage.cut_at if stage.gap or stage is not stages[-1] else None
+                left_open = stage.cut_at if stage.gap or _passed_over(stages[number + 1 :]) else None
                 samples.append(StageSample(stage, belief, before, rows, left_open))
         return samples
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
         """The belief from the labels at these rows; remembered for those asked for last."""
         codes, values = history.known[train], values_in(task.metrics, task.pool)
-        key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also, values)
+        key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also, values, task.draw)
 
         def fit() -> Belief:
-            weights, folds = _training_weights(exposure[train]), folds_of(history.domains, task.seed)
+            weights, folds = _training_weights(exposure[train]), folds_of(history.domains, task.seed, task.units)
             if self.belief is not None:
                 return self.belief(task, train, codes, weights, folds)
             return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also, values)
@@ -370,6 +397,14 @@ class _Held(Assured):
         return self.sizes, self.gain
 
 
+def _passed_over(later: list[Stage]) -> bool:
+    """Whether these stages leave what an earlier one asked for behind; of whole groups, only once they have answers.
+
+    A group that is asked for when a stage ends is finished before the next one, often by the same ask.
+    """
+    return any(stage.units is None or len(stage.used) > 0 or stage.gap for stage in later)
+
+
 def _train(stage: Stage, rows: Array, history: History) -> Array:
     """Rows of the labels that the belief of a stage is fitted on: those told before it, and those of its sample."""
     return np.concatenate([np.flatnonzero((history.known >= 0) & stage.earlier), rows])
@@ -394,10 +429,15 @@ def _right(estimator: Difference) -> tuple[float, float]:
 
 
 def _unused(samples: list[StageSample], history: History) -> int:
-    """How many labels of drawn points are in no sample, because they lie beyond a point that has no answer."""
+    """How many labels of drawn points are in no sample, because they lie beyond a point that has no answer.
+
+    Those of a group that is being asked for, with nothing answered behind it, are about to be in one.
+    """
     if all(sample.stage.cut_at is None for sample in samples):
         return 0
-    drawn = set(history.drawn.tolist()) & history.labels.keys()
+    drawn, last = set(history.drawn.tolist()) & history.labels.keys(), samples[-1].stage
+    if last.units is not None and last.cut_at is not None and not last.gap:
+        drawn -= set(np.flatnonzero(last.units == last.units[last.cut_at]).tolist())
     return len(drawn.difference(*(sample.rows.tolist() for sample in samples)))
 
 
@@ -412,11 +452,13 @@ def _training_weights(exposure: Array) -> Array:
 def _simultaneous_factor(task: Task, linearised: list[Linearised]) -> float:
     """How many standard errors hold for all metrics together."""
     if task.beyond:
-        terms = contributions_by_group([linear.sides for linear in linearised], task.groups)
+        groups = task.units if task.groups is None else task.groups
+        terms = contributions_by_group([linear.sides for linear in linearised], groups)
     else:
         terms = np.zeros((len(task.pool), len(linearised)))
         for column, linear in enumerate(linearised):
-            np.add.at(terms[:, column], linear.rows, linear.terms)
+            draws = linear.rows if task.units is None else task.units[linear.rows]
+            np.add.at(terms[:, column], draws, linear.terms)
     nonzero = terms[np.flatnonzero(np.abs(terms).sum(1) > 0)]
     if not len(nonzero):
         return normal_quantile(task.confidence)

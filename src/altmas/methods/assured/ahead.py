@@ -8,10 +8,12 @@ from altmas.intervals import score_interval
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.linearised import Linearised
 from altmas.methods.assured.parts import Part
+from altmas.methods.assured.whole_groups import sums
 from altmas.metrics import Metric
 from altmas.metrics.influence import Influence, ItemInfluence, SumOfItems, TableItems
-from altmas.superpopulation import Influences, PoolSpread, joined, spread_of_pool
+from altmas.superpopulation import Influences, PoolSpread, joined, spread_of_pool, student_like
 from altmas.types import Array
+from altmas.weighted import effective_sample_size
 
 Sides = Sequence[tuple[float, Difference, ItemInfluence]]
 """(factor, estimator of its points, influence) of each part of a difference, or of the metric itself."""
@@ -46,6 +48,7 @@ def ahead_of(linear: Linearised, tail: float, fraction: float = 0.0) -> PoolSpre
         counting=counting(linear.metric, union)[inside],
         groups=None if union.pool.group is None or fraction > 0 else union.pool.group[inside],
         beyond=abs(linear.value - value) / max(len(inside), 1),
+        drawn_together=0.0 if linear.together is None else linear.together.drawn,
     )
     return spread_of_pool(influences, value, linear.metric.bounds, tail, fraction)
 
@@ -55,8 +58,17 @@ def interval_of(
 ) -> tuple[float, float]:
     """The interval of a metric to first order: about the pool, or with what the pool says about data like it."""
     bounds, quantile = linear.metric.bounds, factor if ahead is None else ahead.quantile(factor)
+    if linear.together is not None:
+        quantile = max(quantile, student_like(factor, max(groups_drawn(linear, linear.together.units) - 1, 1.0)))
     low, high = score_interval(value, lambda candidate: joined(linear.evidence(candidate), ahead), bounds, quantile)
     return max(bounds[0], low - linear.too_high), min(bounds[1], high + linear.too_low)
+
+
+def groups_drawn(linear: Linearised, units: Array) -> float:
+    """How many equal groups the sample is worth: (sum w)^2 / sum w^2, w what the points of a group stand for (U3)."""
+    parts = linear.estimator.parts
+    scale = np.concatenate([part.share * (1 + part.expansion) * part.weight for part in parts])
+    return effective_sample_size(sums(scale * counting(linear.metric, linear.estimator)[linear.rows], units))
 
 
 def contributions_by_group(metrics: Sequence[Sides], groups: Array | None) -> Array:

@@ -31,11 +31,14 @@ CHUNK = 2**15
 """Points that are answered for together."""
 
 
-def folds_of(domains: Sequence[slice] | int, seed: int) -> Array:
+def folds_of(domains: Sequence[slice] | int, seed: int, units: Array | None = None) -> Array:
     """(N,) the fold of each point, fixed by the seed and its place among those it came with: none moves as pools grow.
 
     domains  the rows that came together, in order; or how many points there are that all did
+    units    (N,) groups that are drawn as a whole: no fold splits one, since its points are drawn together
     """
+    if units is not None:
+        return folds_of(int(units.max()) + 1, seed)[units]
     folds = []
     for number, rows in enumerate([slice(0, domains)] if isinstance(domains, int) else domains):
         rng = np.random.default_rng([seed, 5, number] if number else [seed, 5])

@@ -25,7 +25,8 @@ from altmas.intervals import missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.estimator import Difference, Expected, Side
 from altmas.methods.assured.linearised import Estimators, Linearised, linearised_sum
-from altmas.methods.assured.parts import residuals_of
+from altmas.methods.assured.parts import Part, residuals_of
+from altmas.methods.assured.whole_groups import sums
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
 from altmas.metrics.influence import sum_of_items
@@ -144,10 +145,10 @@ class Contest:
 
     @cached_property
     def roots(self) -> Array:
-        """(n, K) R_k."""
+        """(n, K) R_k; one row for each group of a sample where whole groups are drawn (U3)."""
         stages = zip(self.estimator.parts, self._residuals, strict=True)
         return np.concatenate(
-            [np.column_stack([part.centred(column) for column in residuals.T]) for part, residuals in stages]
+            [np.column_stack([_by_draw(part, column) for column in residuals.T]) for part, residuals in stages]
         )
 
     @cached_property
@@ -234,6 +235,11 @@ class Contest:
 
     def _difference(self, k: int, j: int, factor: float) -> Linearised:
         return linearised_sum(difference(self.metrics[k], self.metrics[j]), self.among, missed_tail(factor))
+
+
+def _by_draw(part: Part, residuals: Array) -> Array:
+    roots = part.centred(residuals)
+    return roots if part.units is None else sums(roots, part.units)
 
 
 def _squared_distances(roots: Array) -> Array:

@@ -1,6 +1,7 @@
 """What a sceptic wants to know about an estimate: is the belief calibrated, are weights sane, do plainer answers agree?
 
-Labels are compared with beliefs that did not see them (each point's belief comes from labels outside its fold).
+Labels are compared with beliefs that did not see them (each point's belief comes from labels outside its fold). Where
+whole groups are drawn, errors and weights are those of groups.
 """
 
 import math
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from altmas.methods.assured.estimator import Difference
+from altmas.methods.assured.whole_groups import numbered, sums
 from altmas.types import Array
 from altmas.weighted import effective_sample_size
 
@@ -34,7 +36,7 @@ class Diagnostics:
 
     calibration         from the least to the most trusted fifth of the drawn labels
     calibration_z       (right answers - believed ones) / standard deviation of the latter
-    largest_share       of all weight that rests on one label
+    largest_share       of all weight that rests on one label, or group
     effective_sample    (sum w)^2 / sum w^2 of the weights w = 1/pi
     random_share        accuracy by weights alone, no belief involved, and its standard error
     difference          accuracy by the difference estimator, for comparison
@@ -64,18 +66,21 @@ def diagnose(estimator: Difference, unused: int = 0) -> Diagnostics:
     agree = np.concatenate([part.belief.of_class(estimator.predictions)[part.rows] for part in estimator.parts])
     chances = np.concatenate([np.maximum(part.stage.chances[part.rows], 1e-12) for part in estimator.parts])
     weights = np.concatenate([part.share * (1 + part.expansion) * part.weight for part in estimator.parts])
-    share, error = _weighted_share(right, weights, chances)
+    units = None if estimator.units is None else numbered([part.units for part in estimator.parts])
+    share, error = _weighted_share(right, weights, chances, units)
+    by_draw = weights if units is None or not len(weights) else sums(weights, units)
     figures: dict[str, Any] = {
         "calibration": _bins(agree, right),
-        "calibration_z": _z(right, agree),
-        "largest_share": float(weights.max() / weights.sum()) if len(weights) else math.nan,
-        "effective_sample": effective_sample_size(weights),
+        "calibration_z": _z(right, agree, units),
+        "largest_share": float(by_draw.max() / by_draw.sum()) if len(by_draw) else math.nan,
+        "effective_sample": effective_sample_size(by_draw),
         "random_share": share,
         "random_share_error": error,
         "difference": float(np.trace(estimator.table) / max((estimator.inside * estimator.weight).sum(), 1e-300)),
         "skipped_share": _skipped_share(estimator),
     }
-    return Diagnostics(**figures, warnings=tuple(_warnings(figures, len(rows), unused)))
+    draws = "labels" if units is None else "groups"
+    return Diagnostics(**figures, warnings=tuple(_warnings(figures, len(rows), unused, len(by_draw), draws)))
 
 
 def _skipped_share(estimator: Difference) -> float:
@@ -91,13 +96,15 @@ def _skipped_share(estimator: Difference) -> float:
     return lost / total if total > 0 else 0.0
 
 
-def _weighted_share(right: Array, weights: Array, chances: Array) -> tuple[float, float]:
-    """Hajek's estimate of the share of right answers and its standard error."""
+def _weighted_share(right: Array, weights: Array, chances: Array, units: Array | None) -> tuple[float, float]:
+    """Hajek's estimate of the share of right answers and its standard error; units (n,) drawn as a whole, or None."""
     if len(right) < 2:
         return math.nan, math.nan
     share = float((weights * right).sum() / weights.sum())
     terms = (1 - chances) * weights**2 * (right - share) ** 2
-    return share, float(np.sqrt(terms.sum() * len(right) / (len(right) - 1)) / weights.sum())
+    if units is not None:
+        terms = sums(np.sqrt(1 - chances) * weights * (right - share), units) ** 2
+    return share, float(np.sqrt(terms.sum() * len(terms) / max(len(terms) - 1, 1)) / weights.sum())
 
 
 def _bins(agree: Array, right: Array) -> tuple[CalibrationBin, ...]:
@@ -105,12 +112,16 @@ def _bins(agree: Array, right: Array) -> tuple[CalibrationBin, ...]:
     return tuple(CalibrationBin(len(part), float(agree[part].mean()), float(right[part].mean())) for part in parts)
 
 
-def _z(right: Array, agree: Array) -> float:
+def _z(right: Array, agree: Array, units: Array | None) -> float:
+    """How many standard deviations more were right than believed; labels of a group are taken to come together."""
     spread = float(np.sqrt((agree * (1 - agree)).sum()))
+    if units is not None:
+        spread = float(np.sqrt((sums(np.sqrt(agree * (1 - agree)), units) ** 2).sum()))
     return float((right - agree).sum()) / spread if spread > 0 else math.nan
 
 
-def _warnings(figures: dict[str, Any], labels: int, unused: int) -> list[str]:
+def _warnings(figures: dict[str, Any], labels: int, unused: int, drawn: int, draws: str) -> list[str]:
+    """What to worry about; drawn, draws  how many labels or groups were drawn, and which of the two."""
     words = []
     if abs(figures["calibration_z"]) > ALARM:
         direction = "fewer" if figures["calibration_z"] < 0 else "more"
@@ -125,9 +136,9 @@ def _warnings(figures: dict[str, Any], labels: int, unused: int) -> list[str]:
             f"Accuracy by sampling weights alone is {figures['random_share']:.3f}, with the belief "
             f"{figures['difference']:.3f}: further apart than chance explains. Trust neither before more labels are in."
         )
-    if labels and figures["effective_sample"] < min(FEW, labels / 4):
+    if drawn and figures["effective_sample"] < min(FEW, drawn / 4):
         words.append(
-            f"A few labels carry most of the weight ({labels} labels weigh like {figures['effective_sample']:.0f} "
+            f"A few {draws} carry most of the weight ({drawn} {draws} weigh like {figures['effective_sample']:.0f} "
             "equal ones): figures may still move by more than the interval says."
         )
     if unused:

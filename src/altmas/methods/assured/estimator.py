@@ -93,7 +93,7 @@ class Difference:
         """(S,) c_s of (V6)."""
         worth = []
         for sample in self.samples:
-            size, n = int(sample.stage.population.sum()), len(sample.rows)
+            size, n = int(sample.stage.population.sum()), sample.labels_in()
             worth.append(sample.stage.gain * n / (size * max(size - n, 1e-9)))
         return np.asarray(worth) / sum(worth)
 
@@ -154,6 +154,11 @@ class Difference:
         hazard = np.zeros(len(self.known))
         hazard[rows] = own
         return hazard, draws
+
+    @property
+    def units(self) -> Array | None:
+        """(N,) the group of each point, where whole groups are drawn; else None."""
+        return self.samples[-1].stage.units
 
     @cached_property
     def unlabelled(self) -> Mask:

@@ -16,6 +16,7 @@ from altmas.intervals import Evidence, largest_unseen
 from altmas.methods.assured.estimator import Base, Difference
 from altmas.methods.assured.parts import FEW, Mask, StageSample, residuals_of
 from altmas.methods.assured.recipe import RECIPE
+from altmas.methods.assured.whole_groups import believed_of_groups, come_together, numbered, points_at_once, sums
 from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, sum_of_items
 from altmas.task import Task
@@ -39,6 +40,22 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Together:
+    """Where whole groups are drawn: what the points of one group have in common.
+
+    units  (n,) the groups of the sampled rows, in each stage for itself;  rho  of (U4)
+    drawn  sum over the groups of the products of terms of different points
+    shown, believed  what both parts of the variance have in common, in products of their scales
+    """
+
+    units: Array
+    rho: float
+    drawn: float
+    shown: float = 0.0
+    believed: float = 0.0
+
+
+@dataclass(frozen=True)
 class Linearised:
     """One metric to first order: its value, and what its interval is made of.
 
@@ -52,6 +69,7 @@ class Linearised:
     too_high, too_low  most by which the estimate is off on average, to either side
     estimator  of all points that it is about;  sides  (factor, estimator of its points, influence) of each part
     unreached  points that no stage with a label is about: they may be anything
+    together  what points of one group have in common, where whole groups are drawn; else None
     """
 
     metric: Metric
@@ -74,6 +92,7 @@ class Linearised:
     too_high: float = 0.0
     too_low: float = 0.0
     unreached: int = 0
+    together: Together | None = None
 
     @cached_property
     def variance(self) -> float:
@@ -91,18 +110,29 @@ class Linearised:
         believed = sum(a**2 * group.believed for a, group in zip(scales, self.groups, strict=True))
         third = sum(a**3 * group.third for a, group in zip(scales, self.groups, strict=True))
         worth = sum(group.worth for group in self.groups)
+        lows, highs = ([a * end for a, end in zip(scales, ends, strict=True)] for ends in self._unseen)
+        unseen_low, unseen_high = max(lows), max(highs)
+        skew = third / believed if believed > 0 else 0.0
+        if self.together is not None and len(self.groups) == 2:  # both parts lie in the same groups
+            shown += 2 * math.prod(scales) * self.together.shown
+            believed += 2 * math.prod(scales) * self.together.believed
+            unseen_low, unseen_high = sum(lows), sum(highs)
         blend = (RECIPE.prior_df * believed + worth * shown) / (RECIPE.prior_df + worth)
         variance = max(shown, blend)
-        skew = third / believed if believed > 0 else 0.0
         return Evidence(
             variance=variance,
             skew_low=max(-skew, 0.0),
             skew_high=max(skew, 0.0),
             curve=variance / (self.mass * self.spread) if self.spread > 0 else 0.0,
-            unseen_low=max(a * group.unseen_low for a, group in zip(scales, self.groups, strict=True)),
-            unseen_high=max(a * group.unseen_high for a, group in zip(scales, self.groups, strict=True)),
+            unseen_low=unseen_low,
+            unseen_high=unseen_high,
             half_point=self.half_point,
         )
+
+    @cached_property
+    def _unseen(self) -> tuple[list[float], list[float]]:
+        """b of (V4) of each part, down and up."""
+        return [group.unseen_low for group in self.groups], [group.unseen_high for group in self.groups]
 
     def effective_labels(self, more: float = 0.0, fraction: float = 1.0) -> float:
         """n of a simple random sample of all its points with this variance: V = N (1/n - 1/N) * spread.
@@ -134,10 +164,18 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     low, high = low + unmet[0], high + unmet[1]
     own = metric.own_points(among.pool)
     members = [np.ones(len(among.known), np.bool_)] if own is None else [own, ~own]
+    all_terms, together, spread = np.concatenate(terms), None, among.spread_of_weights
+    if among.units is not None:
+        roots = np.concatenate([part.centred(residuals_of(side.items, part, among.known)) for part in among.parts])
+        together = _together(among, side.items, members, roots, all_terms, rows)
+        squares = roots**2 * sums(np.ones(len(rows)), together.units)[together.units]
+        groups = _of_whole_groups(among, side.items, members, roots, all_terms, rows, spread, tail, together)
+    else:
+        groups = _groups(among, side.items, members, squares, all_terms, rows, spread, tail)
     return Linearised(
         metric=metric,
         value=side.value,
-        groups=_groups(among, side.items, members, squares, np.concatenate(terms), rows, among.spread_of_weights, tail),
+        groups=groups,
         spread=side.spread,
         size=int(among.inside.sum()),
         of_points=int(about.inside.sum()),
@@ -147,12 +185,13 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
         unlabelled=int(among.unlabelled.sum()),
         skipped=int(about.inside[about.skipped].sum()),
         classes=among.n_classes,
-        terms=np.concatenate(terms),
+        terms=all_terms,
         rows=rows,
-        half_point=_largest_change(among, side.items) / 2,
+        half_point=_largest_change(among, side.items, together) / 2,
         too_high=metric.excess(among.pool, np.bincount(rows, squares, len(among.known))) + low,
         too_low=high,
         unreached=int(among.unreached.sum()),
+        together=together,
         estimator=among,
         sides=((1.0, among, side.items),),
     )
@@ -180,7 +219,8 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
             terms[stage, part.rows] += factor * part.share * part.expansion * residuals
             moved = factor * part.centred(residuals)
             centred[stage, part.rows] += moved
-            squares[part.rows] += moved**2
+            crowd = 1.0 if part.units is None else sums(np.ones(len(part.rows)), part.units)[part.units]
+            squares[part.rows] += moved**2 * crowd
         excess = side_metric.excess(pool, squares)
         low, high = _reach_of_left_open(estimator, side.items)
         above, below = factor * (excess + low), factor * high
@@ -189,14 +229,17 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     low, high = _reach_of_unreached(union, items)
     stages = [(part.number, part.rows) for part in union.parts]
     rows = np.concatenate([rows for _, rows in stages])
-    all_squares = np.concatenate([centred[stage, rows] for stage, rows in stages]) ** 2
-    all_terms = np.concatenate([terms[stage, rows] for stage, rows in stages])
+    roots, everywhere = np.concatenate([centred[stage, rows] for stage, rows in stages]), [np.ones(n_points, np.bool_)]
+    all_terms, together = np.concatenate([terms[stage, rows] for stage, rows in stages]), None
+    if union.units is not None:
+        together = _together(union, items, everywhere, roots, all_terms, rows)
+        groups = _of_whole_groups(union, items, everywhere, roots, all_terms, rows, (second, third), tail, together)
+    else:
+        groups = _groups(union, items, everywhere, roots**2, all_terms, rows, (second, third), tail)
     return Linearised(
         metric=metric,
         value=value,
-        groups=_groups(
-            union, items, [np.ones(n_points, np.bool_)], all_squares, all_terms, rows, (second, third), tail
-        ),
+        groups=groups,
         spread=items.spread(Base(union)),
         size=int(union.inside.sum()),
         of_points=int(about.inside.sum()),
@@ -208,10 +251,11 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         classes=union.n_classes,
         terms=all_terms,
         rows=rows,
-        half_point=_largest_change(union, items) / 2,
+        half_point=_largest_change(union, items, together) / 2,
         too_high=too_high + low,
         too_low=too_low + high,
         unreached=int(union.unreached.sum()),
+        together=together,
         estimator=union,
         sides=sides,
     )
@@ -256,6 +300,76 @@ def _groups(
     return [group(points) for points in members]
 
 
+def _together(
+    among: Difference,
+    items: ItemInfluence,
+    members: Sequence[Mask],
+    roots: Array,
+    terms: Array,
+    rows: Array,
+) -> Together:
+    """What points of one group have in common; roots (n,) are the signed roots of the squared terms at `rows`."""
+    assert among.units is not None
+    units = numbered([part.units for part in among.parts])
+    scale, (lowest, highest) = np.concatenate([part.share * part.expansion for part in among.parts]), items.range()
+    variances = np.concatenate([items.moments(part.belief)[1][part.rows] for part in among.parts]) * scale**2
+    largest = float((scale * (highest - lowest)[rows]).max(initial=0.0))
+    rho = come_together(terms, variances, units, largest)
+    drawn = float((sums(roots, units) ** 2).sum() - (roots**2).sum())
+    if len(members) == 1:
+        return Together(units, rho, drawn)
+    first, second = (sums(roots * points[rows], units) for points in members)
+    believed = np.sqrt(items.moments(among.belief)[1] * among.spread_of_weights[0])
+    own, other = (sums(believed * points, among.units) for points in members)
+    return Together(units, rho, drawn, float((first * second).sum()), rho * float((own * other).sum()))
+
+
+def _of_whole_groups(
+    among: Difference,
+    items: ItemInfluence,
+    members: Sequence[Mask],
+    roots: Array,
+    terms: Array,
+    rows: Array,
+    spread_of_weights: tuple[Array, Array],
+    tail: float,
+    together: Together,
+) -> list[Group]:
+    """Parts of the variance where whole groups are drawn: terms are added up over each before they are squared (U3)."""
+    assert among.units is not None
+    groups, rho = among.units, together.rho
+    mean, variance = items.moments(among.belief)
+    second, third = spread_of_weights
+    believed, skewed = variance * second, items.third_moment(among.belief) * third
+    lowest, highest = items.range()
+
+    def group(points: Mask) -> Group:
+        shown = sums(roots * points[rows], together.units) ** 2
+        total, left = float(shown.sum()), np.flatnonzero(among.unlabelled & points & ~among.unreached)
+        hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
+        own = np.unique(groups[left], return_inverse=True)[1]
+        of_group = np.full(int(own.max(initial=-1)) + 1, np.inf)
+        np.minimum.at(of_group, own, hazard[left])
+        centres = [mean[left]]
+        if draws < FEW:
+            centres.append(moved_by(float(terms[points[rows]].sum()), mean[left], lowest[left], highest[left]))
+        lows, highs = [centre - lowest[left] for centre in centres], [highest[left] - centre for centre in centres]
+
+        def unseen(gain: Array) -> float:
+            return largest_unseen(sums(gain, own), of_group, tail, draws) if len(left) else 0.0
+
+        return Group(
+            shown=total,
+            worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
+            believed=believed_of_groups(believed * points, groups, rho, 2),
+            third=believed_of_groups(skewed * points, groups, rho, 3),
+            unseen_low=max(map(unseen, lows)),
+            unseen_high=max(map(unseen, highs)),
+        )
+
+    return [group(points) for points in members]
+
+
 def moved_by(correction: float, mean: Array, lowest: Array, highest: Array) -> Array:
     """(n,) means that add up to the correction more, each moved by the same part of what it can be moved."""
     room = highest - mean if correction > 0 else mean - lowest
@@ -281,14 +395,30 @@ def _reach_of_left_open(among: Difference, items: ItemInfluence) -> tuple[float,
     left_open = [(part.share * part.left_open[1], part.left_open[0]) for part in among.parts if part.left_open]
     if not left_open:
         return 0.0, 0.0
-    scale, points = np.array([scale for scale, _ in left_open]), np.array([point for _, point in left_open])
+    if among.units is not None:
+        reaches = [(scale, _reach_of_group(among, items, points)) for scale, points in left_open]
+        return sum(scale * low for scale, (low, _) in reaches), sum(scale * high for scale, (_, high) in reaches)
+    scale = np.array([scale for scale, _ in left_open])
+    points = np.concatenate([points for _, points in left_open])
     mean = items.mean(points, among.belief)
     lowest, highest = items.range()
     return float((scale * (mean - lowest[points])).sum()), float((scale * (highest[points] - mean)).sum())
 
 
-def _largest_change(among: Difference, items: ItemInfluence) -> float:
-    """How much the label of one unlabelled point can change the metric at most."""
+def _reach_of_group(among: Difference, items: ItemInfluence, points: Array) -> tuple[float, float]:
+    """How much lower and higher the labels of a group could be than believed; of its points some may have one."""
+    mean = items.mean(points, among.belief)
+    ends, told = [end[points].copy() for end in items.range()], among.known[points] >= 0
+    for end in ends:
+        end[told] = items.at(points[told], among.known[points[told]])
+    return max(float((mean - ends[0]).sum()), 0.0), max(float((ends[1] - mean).sum()), 0.0)
+
+
+def _largest_change(among: Difference, items: ItemInfluence, together: Together | None = None) -> float:
+    """How much the label of one unlabelled point, or of those that come together, can change the metric at most."""
+    if together is not None and among.units is not None:
+        at_once = points_at_once(among.units[among.unlabelled], together.rho)
+        return at_once * _largest_change(among, items)
     lowest, highest = items.range()
     changes = (highest - lowest)[among.unlabelled]
     if among.pool.weights is None:

@@ -5,6 +5,7 @@ import math
 from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.history import History
 from altmas.methods.assured.linearised import Linearised
+from altmas.methods.random_items import NO_WHOLE_GROUP
 from altmas.metrics import Metric
 from altmas.task import Task
 
@@ -13,6 +14,8 @@ def undefined(metric: Metric, task: Task, history: History) -> Estimate:
     """The answer while no drawn label tells anything."""
     labels = len(history.labels)
     note = "undefined: no label yet" if labels == 0 else "undefined: no drawn label yet"
+    if task.units is not None and history.drawn_labels:
+        note = NO_WHOLE_GROUP
     return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
 
 

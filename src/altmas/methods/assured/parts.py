@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from altmas.belief import Belief
 from altmas.methods.assured.stages import Stage
+from altmas.methods.assured.whole_groups import heads, points_of_draw
 from altmas.metrics.influence import ItemInfluence
 from altmas.types import Array
 
@@ -30,9 +31,25 @@ class StageSample:
     rows: Array
     left_open: int | None = None
 
+    def labels_in(self, inside: Mask | None = None) -> float:
+        """n_s of (V6) and (V12): labels of its sample, inside if given.
+
+        Of whole groups, as many as the groups of the sample bring on average (U6): which of them were drawn, large ones
+        or small ones, must not decide how much the stage counts.
+        """
+        rows = self.rows if inside is None else self.rows[inside[self.rows]]
+        units = self.stage.units
+        if units is None or not len(rows):
+            return len(rows)
+        population = np.flatnonzero(self.stage.population if inside is None else self.stage.population & inside)
+        groups, drawn = len(heads(population, units)), len(heads(rows, units))
+        if drawn >= groups:
+            return len(population)
+        return min(drawn * points_of_draw(self.stage.sizes, units, population), len(population))
+
 
 FEW = 10
-"""Labels of a stage below which the mean of its residuals says too little to measure them around it."""
+"""Labels of a stage, or groups, below which the mean of its residuals says too little to measure them around it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +58,9 @@ class Part:
 
     number  of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5), (W2))
     weight  (n,) k of the sample
-    left_open  (point, its expansion) that ended the sample and was left without an answer (V13); None if there is none
+    left_open  (points, their expansion) that ended the sample and were left without an answer (V13), with the other
+               points of their group; None if there are none
+    units   (n,) the groups of the sample counted from 0, where whole groups are drawn; else None
     """
 
     number: int
@@ -54,25 +73,33 @@ class Part:
     expansion: Array
     weight: Array
     ratio: bool = True
-    left_open: tuple[int, float] | None = None
+    left_open: tuple[Array, float] | None = None
+    units: Array | None = None
 
     @classmethod
     def of(
         cls, number: int, sample: StageSample, share: float, inside: Mask, weight: Array, unscaled_below: int = 0
     ) -> "Part":
-        """The stage's part in these points; with fewer labels than `unscaled_below` its expansion is not scaled."""
-        rows = sample.rows[inside[sample.rows]]
+        """The stage's part in these points; with fewer labels than `unscaled_below` its expansion is not scaled.
+
+        Nor is it with fewer than FEW groups, where these are drawn.
+        """
+        rows, groups = sample.rows[inside[sample.rows]], sample.stage.units
+        units = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
+        if units is not None:
+            unscaled_below = FEW
         labelled = np.concatenate([np.flatnonzero(sample.before & inside), rows])
         rest = inside.copy()
         rest[labelled] = False
         chance = np.maximum(sample.stage.chances[rows], 1e-12)
         odds = (1 - chance) / chance
-        ratio, total = len(rows) >= unscaled_below, float((odds * weight[rows]).sum())
+        draws = len(rows) if units is None else int(units.max(initial=-1)) + 1
+        ratio, total = draws >= unscaled_below, float((odds * weight[rows]).sum())
         scale = (float(weight[rest].sum()) / total if total > 0 else 0.0) if ratio else 1.0
         left_open = None
         if sample.left_open is not None and inside[sample.left_open]:
             missed = max(float(sample.stage.chances[sample.left_open]), 1e-12)
-            left_open = sample.left_open, 1 + scale * (1 - missed) / missed
+            left_open = _with_group(sample, inside), 1 + scale * (1 - missed) / missed
         return cls(
             number,
             sample.stage,
@@ -85,6 +112,7 @@ class Part:
             weight[rows],
             ratio,
             left_open,
+            units,
         )
 
     @classmethod
@@ -110,12 +138,22 @@ class Part:
     def _centre(self, residuals: Array) -> tuple[float, float]:
         """The mean by unit of weight that a ratio takes off the residuals, and what the degree of freedom costs.
 
-        Nothing with fewer than FEW labels: around its own mean a single residual would have no variance.
+        Nothing with fewer than FEW labels, or groups: around its own mean a single residual would have no variance.
         """
         total, n = float((self.expansion * self.weight).sum()), len(residuals)
+        if self.units is not None:
+            n = int(self.units.max(initial=-1)) + 1
         if not self.ratio or n < FEW or total <= 0:
             return 0.0, 1.0
         return float((self.expansion * residuals).sum()) / total, n / (n - 1)
+
+
+def _with_group(sample: StageSample, inside: Mask) -> Array:
+    """The point that ended a sample, with the other points of its group where whole groups are drawn."""
+    units = sample.stage.units
+    if units is None or sample.left_open is None:
+        return np.array([sample.left_open])
+    return np.flatnonzero(sample.stage.population & inside & (units == units[sample.left_open]))
 
 
 def shares_in(samples: Sequence[StageSample], rows: slice) -> Array:
@@ -141,7 +179,7 @@ def shares_among(samples: Sequence[StageSample], inside: Mask, otherwise: Array)
     """
     worth = []
     for sample in samples:
-        n, size = int(inside[sample.rows].sum()), int((sample.stage.population & inside).sum())
+        n, size = sample.labels_in(inside), int((sample.stage.population & inside).sum())
         worth.append(1e30 if size == 0 else sample.stage.gain * n / (size * max(size - n, 1e-9)))
     return np.asarray(worth) / sum(worth) if sum(worth) > 0 else otherwise
 

@@ -6,7 +6,7 @@ order of r. The sample is the longest answered prefix of that order; with tau th
     p_i = P(r_i < tau) = 1 - exp(-u_i tau)                      exactly, given everything else          (V1)
 so a point that was asked for and not answered lies beyond tau: it is not in the sample and moves nothing.
 A stage is about the domains (points that came together) which were there when it began, or the newest of them alone;
-of points that came later it says nothing.
+of points that came later it says nothing. Where whole groups are drawn, all of this goes for groups (whole_groups.py).
 Cohen and Kaplan (2007), bottom-k sketches; Duffield, Lund and Thorup (2007), priority sampling.
 """
 
@@ -17,8 +17,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from altmas.errors import MethodError
 from altmas.history import Batch, History
 from altmas.methods.assured.first_edition import first_edition_exposure
+from altmas.methods.assured.whole_groups import group_sizes, groups_planned, heads
 from altmas.types import Array
 
 Mask = NDArray[np.bool_]
@@ -45,6 +47,8 @@ class Stage:
     threshold   tau; 0 before anything was answered
     cut_at      the point that was asked for and whose missing answer ended it; None if none did
     gap         whether points that were asked for after that one have an answer
+    units       (N,) the group of each point, where whole groups are drawn; else None
+    planned     groups after which it is over
     """
 
     within: Mask
@@ -59,6 +63,8 @@ class Stage:
     from_first_edition: bool = False
     cut_at: int | None = None
     gap: bool = False
+    units: NDArray[np.int64] | None = None
+    planned: int = 0
 
     @cached_property
     def chances(self) -> Array:
@@ -70,13 +76,18 @@ class Stage:
         rows = self.used[members[self.used]]
         if self.from_first_edition:
             return self.threshold, len(rows)
+        matter = members & self.population
+        if self.units is not None:
+            rows, matter = heads(rows, self.units), heads(np.flatnonzero(matter), self.units)
         sizes = self.sizes[rows]
-        left = float(self.sizes[members & self.population].sum()) - (np.cumsum(sizes) - sizes)
+        left = float(self.sizes[matter].sum()) - (np.cumsum(sizes) - sizes)
         return float((1 / np.maximum(left, sizes)).sum()), len(rows)
 
     def next_points(self, free: Mask, n: int) -> NDArray[np.int64]:
         """The next n points of the order that are free, fewer if there are fewer."""
         rows = np.flatnonzero(free & self.population)
+        if self.units is not None:  # points of a group have the same time: they come in their own order
+            return np.asarray(rows[np.argsort(self.times[rows], kind="stable")][:n])
         if n < len(rows):
             rows = rows[np.argpartition(self.times[rows], n)[:n]]
         return np.asarray(rows[np.argsort(self.times[rows], kind="stable")])
@@ -86,6 +97,8 @@ class Stage:
         if not len(rows):
             return np.zeros(0)
         ahead = np.flatnonzero(self.population & (self.times >= self.times[rows[0]]))
+        if self.units is not None:
+            ahead = heads(ahead, self.units)
         near = ahead[self.times[ahead] <= self.times[rows[-1]]]
         near = near[np.argsort(self.times[near], kind="stable")]
         passed = np.cumsum(self.sizes[near]) - self.sizes[near]
@@ -94,22 +107,38 @@ class Stage:
 
 
 def begin(
-    sizes: Array, gain: float, history: History, seed: int, domain: int | None = None
+    sizes: Array,
+    gain: float,
+    history: History,
+    seed: int,
+    domain: int | None = None,
+    units: Array | None = None,
+    labels: float = 0.0,
 ) -> tuple[Stage, dict[str, Array]]:
-    """(a new stage with nothing asked yet, what its first batch records); about all points, or about one domain."""
+    """(a new stage with nothing asked yet, what its first batch records); about all points, or about one domain.
+
+    units  (N,) the groups, to draw whole ones;  labels  that such a stage is to bring
+    """
     free = np.ones(history.n_points, np.bool_)
     free[history.labelled] = False
     free[list(history.skipped)] = False
     races = np.array([seed, RACES, len(_starts(history))])
+    if units is not None:
+        sizes = group_sizes(sizes, units, free)
     record = {"levels": levels_of(sizes), "population": np.packbits(free), "gain": np.array([gain])}
     record["races"] = races
     if domain is not None:
         record["domain"] = np.array([domain])
+    planned = 0
+    if units is not None:
+        planned = groups_planned(LEVELS[record["levels"]], units, free, labels)
+        record["groups"] = np.array([planned])
     within = _within(record, history, history.n_points)
     sizes, population = LEVELS[record["levels"]], free & within
-    times = race_times(sizes, population, races)
-    nothing = np.zeros(0, np.int64)
-    return Stage(within, ~free, population, sizes, times, nothing, np.zeros(history.n_points), gain), record
+    times = race_times(sizes, population, races, units)
+    nothing, unexposed = np.zeros(0, np.int64), np.zeros(history.n_points)
+    stage = Stage(within, ~free, population, sizes, times, nothing, unexposed, gain, units=units, planned=planned)
+    return stage, record
 
 
 def _within(record: Mapping[str, Array], history: History, points: int) -> Mask:
@@ -131,9 +160,13 @@ def points_of_last(history: History) -> int:
     return len(history.batches[starts[-1]].record["levels"]) if starts else 0
 
 
-def race_times(sizes: Array, population: Mask, races: Array) -> Array:
-    """(N,) r_i = E_i / u_i; infinite outside the population. `races` seeds the stream of the stage."""
-    waits = np.random.default_rng(races.tolist()).standard_exponential(len(sizes))
+def race_times(sizes: Array, population: Mask, races: Array, units: Array | None = None) -> Array:
+    """(N,) r_i = E_i / u_i, one E for each unit (U1); infinite outside the population. `races` seeds the stream."""
+    rng = np.random.default_rng(races.tolist())
+    if units is None:
+        waits = rng.standard_exponential(len(sizes))
+    else:
+        waits = rng.standard_exponential(int(units.max()) + 1)[units]
     return np.where(population, waits / sizes, np.inf)
 
 
@@ -147,20 +180,46 @@ def levels_of(sizes: Array) -> NDArray[np.uint8]:
 # ---------------------------------------------------------------- replay
 
 
-def stages_of(history: History) -> list[Stage]:
-    """Every stage of the log, in order; draws of the first edition of the method come first, as one stage."""
+def stages_of(history: History, groups: Array | None = None) -> list[Stage]:
+    """Every stage of the log, in order; draws of the first edition of the method come first, as one stage.
+
+    groups  (N,) of the pool; needed where whole groups were drawn
+    """
     starts = _starts(history)
     ends = [*starts, len(history.batches)][1:]
-    stages = [_replayed(history, start, end) for start, end in zip(starts, ends, strict=False)]
+    stages = [_replayed(history, start, end, groups) for start, end in zip(starts, ends, strict=False)]
     before = history.batches[: starts[0] if starts else len(history.batches)]
     if any("scale" in batch.record for batch in before):
         stages.insert(0, _first_edition(history, before))
     return stages
 
 
-def last_stage(history: History) -> Stage:
+def last_stage(history: History, groups: Array | None = None) -> Stage:
     """The stage that the last batch belongs to, of a log with a stage; the others need not be replayed for it."""
-    return _replayed(history, _starts(history)[-1], len(history.batches))
+    return _replayed(history, _starts(history)[-1], len(history.batches), groups)
+
+
+def next_of_groups(history: History, groups: Array, n: int) -> NDArray[np.int64]:
+    """The next n points of the last stage, which draws whole groups; none if there is no stage, or it is over.
+
+    It is over when as many groups as were planned are answered whole; then what is left of a group that was begun comes
+    first. Until then no point beyond the last planned group is asked for, unless answers are still missing.
+    """
+    if not _starts(history):
+        return np.zeros(0, np.int64)
+    stage = last_stage(history, groups)
+    open_, waiting = history.open, history.known < 0
+    waiting[list(history.skipped)] = False
+    in_order = np.sort(stage.times[heads(np.flatnonzero(stage.population), groups)])
+    last = float(in_order[min(stage.planned, len(in_order)) - 1]) if len(in_order) else 0.0
+    asked = np.concatenate([batch.indices for batch in history.batches[_starts(history)[-1] :]])
+    reached = float(stage.times[asked].max(initial=0.0))
+    passed = stage.population & (stage.times <= max(reached, last))
+    whole = len(heads(np.flatnonzero(passed), groups)) - len(heads(np.flatnonzero(passed & waiting), groups))
+    if whole >= min(stage.planned, len(in_order)):
+        return stage.next_points(open_ & (stage.times <= reached), n)
+    within_plan = stage.next_points(open_ & (stage.times <= last), n)
+    return within_plan if len(within_plan) else stage.next_points(open_, n)
 
 
 def _starts(history: History) -> list[int]:
@@ -168,19 +227,23 @@ def _starts(history: History) -> list[int]:
     return [index for index, batch in enumerate(history.batches) if "population" in batch.record]
 
 
-def _replayed(history: History, start: int, end: int) -> Stage:
+def _replayed(history: History, start: int, end: int, groups: Array | None = None) -> Stage:
     """The stage of the batches from `start` to `end`, cut at the first point that has no answer.
+
+    Points of a group have the same time, so that a group with such a point is outside as a whole.
 
     Points that somebody volunteered while it lasted are no draws: they do not end the sample, and count in it if
     their race time lies before the threshold.
     """
     first = history.batches[start]
-    points = len(first.record["levels"])
+    points, units = len(first.record["levels"]), groups if "groups" in first.record else None
+    if "groups" in first.record and groups is None:
+        raise MethodError("the log has draws of whole groups, and the pool has no groups; nothing can be estimated")
     free = _free(first, history.n_points)
     within = _within(first.record, history, points)
     population, sizes, times = free & within, np.zeros(history.n_points), np.full(history.n_points, np.inf)
     sizes[:points] = LEVELS[first.record["levels"]]
-    times[:points] = race_times(sizes[:points], population[:points], first.record["races"])
+    times[:points] = race_times(sizes[:points], population[:points], first.record["races"], units)
     proposed = np.concatenate([batch.indices for batch in history.batches[start:end]])
     reached = float(times[proposed].max()) if len(proposed) else 0.0
     drawn = _mask(history.n_points, np.concatenate([batch.indices for batch in history.batches[:end]]))
@@ -208,6 +271,8 @@ def _replayed(history: History, start: int, end: int) -> Stage:
         threshold,
         cut_at=int(waiting[0]) if len(waiting) else None,
         gap=bool((answered[proposed] & (times[proposed] > threshold)).any()),
+        units=units,
+        planned=int(first.record["groups"][0]) if units is not None else 0,
     )
 
 

@@ -10,7 +10,7 @@ from altmas.history import History
 from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference, shifted_odds
-from altmas.methods.assured.linearised import Estimators, Group, linearised, linearised_sum
+from altmas.methods.assured.linearised import Estimators, Group, linearised, linearised_sum, moved_by
 from altmas.methods.assured.parts import FEW, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
@@ -317,10 +317,14 @@ def test_what_could_be_unseen_is_the_knapsack_of_the_open_points(two):
 
 
 def test_a_class_that_was_drawn_often_hides_less_than_one_that_was_not(two):
-    """The same design, other counts: what could be unseen of a predicted class follows its own draws."""
+    """The same design, other counts: what could be unseen of a predicted class follows its own draws.
+
+    With few of them it is measured from what is believed or from the estimate, whichever is further.
+    """
     metrics = metric_set([f"precision[{c}]" for c in range(3)], two.pool)
     for code, metric in enumerate(metrics):
-        own = linearised(two.found, metric, TAIL).groups[0]
+        linear = linearised(two.found, metric, TAIL)
+        own = linear.groups[0]
         hazard, draws = two.found.hazard_within(two.inside & (two.pool.predictions == code))
         assert draws == sum(
             (two.pool.predictions[rows[two.inside[rows]]] == code).sum() for rows in (two.first, two.second)
@@ -328,7 +332,10 @@ def test_a_class_that_was_drawn_often_hides_less_than_one_that_was_not(two):
         open_ = two.found.unlabelled & (two.pool.predictions == code)
         whole = (two.inside & (two.pool.predictions == code)).sum()
         believed = two.agree[1, open_] / whole
-        assert own.unseen_low == pytest.approx(largest_unseen(believed, hazard[open_], TAIL, draws))
+        correction = linear.terms[two.pool.predictions[linear.rows] == code].sum()
+        centres = [believed, moved_by(correction, believed, np.zeros(len(believed)), np.full(len(believed), 1 / whole))]
+        unseen = [largest_unseen(centre, hazard[open_], TAIL, draws) for centre in centres[: 1 + (draws < FEW)]]
+        assert own.unseen_low == pytest.approx(max(unseen))
 
 
 def test_the_variance_is_never_less_than_what_the_labels_show(two):

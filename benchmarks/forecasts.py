@@ -20,7 +20,7 @@ import numpy as np
 
 from altmas import Pool
 from altmas.forecast import Goals, forecasts
-from altmas.guaranteed import guaranteed_decision
+from altmas.guaranteed import NotOffered, guaranteed_decision
 from altmas.history import History
 from altmas.methods import Assured
 from altmas.metrics import metric_set
@@ -92,7 +92,7 @@ def decided(method: Assured, task: Task, history: History, threshold: float) -> 
     """Whether it is shown on which side of the threshold accuracy lies, by the proof that a session asks for."""
     (metric,) = task.metrics
     proof = guaranteed_decision(method, task, history, metric, threshold)
-    return proof is not None and proof.answer != "undecided"
+    return not isinstance(proof, NotOffered) and proof.answer != "undecided"
 
 
 def run(runs: int) -> None:

@@ -61,7 +61,7 @@ def test_what_the_interval_promises_is_said():
         kind: Verdict(claim, "shown", estimate(0.8, 0.9, kind)).caution
         for kind in ("asymptotic", "fixed-n", "credible")
     }
-    assert said["asymptotic"] == "" and "one look" in said["fixed-n"] and "belief" in said["credible"]
+    assert "as labels grow" in said["asymptotic"] and "one look" in said["fixed-n"] and "belief" in said["credible"]
     assert "no interval" in Verdict(claim, "undecided", estimate(math.nan, math.nan, "none")).caution
     assert str(Verdict(claim, "shown", estimate(0.8, 0.9))).startswith(
         "shown: recall[cat] is at least 0.5 (0.8500 [0.8"
@@ -192,7 +192,7 @@ def test_guarantee_refuses_to_decide_by_an_interval():
         session.tell(query.id, query.index % 2)
     assert judge(session, Claim("accuracy", ">=", 0.5), guarantee=True).proven
     assert judge(session, Claim("mcc", ">=", 0.5)).answer == "shown"
-    with pytest.raises(PlanError, match="claim about 'mcc': no guarantee is offered for it under method tradition"):
+    with pytest.raises(PlanError, match="claim about 'mcc' with a guarantee: no proof is offered for mcc"):
         judge(session, Claim("mcc", ">=", 0.5), guarantee=True)
 
 

@@ -241,7 +241,7 @@ def test_a_claim_rests_on_the_interval_and_says_so():
     session, pool, truth = session_of(CHEAP, 110)
     verdict = session.check("accuracy >= 0.2")
     assert verdict.answer == "shown" and not verdict.proven
-    assert "whole groups were drawn, for which no proof is offered: it is decided by the interval" in verdict.caution
+    assert "whole groups are drawn, and no guarantee is offered for that" in verdict.caution
     with pytest.raises(PlanError, match="no guarantee is offered"):
         session.check("accuracy >= 0.2", guarantee=True)
     assert session.forecast() is None

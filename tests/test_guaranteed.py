@@ -8,8 +8,10 @@ import pytest
 import altmas
 from altmas.claims import Claim, judge
 from altmas.errors import PlanError
-from altmas.guarantee import Stage, decide, interval
+from altmas.guarantee import Evidence, Stage, decide, interval
 from altmas.guaranteed import (
+    NotNow,
+    NotOffered,
     _about,
     _points,
     _ratio_of,
@@ -172,7 +174,7 @@ def test_the_interval_of_a_random_sample_is_the_game_made_by_hand(name, kind):
     assert found.interval == "guaranteed" and 0 < found.low < found.high <= 1
     wanted = decide(ratio.ratio, [stage], 0.5, error=0.05, budget=40)
     decision = guaranteed_decision(method, task, history, metrics[0], 0.5)
-    assert decision is not None and decision.answer == wanted.answer and decision.draws == wanted.draws
+    assert decision.answer == wanted.answer and decision.draws == wanted.draws
     assert (decision.above, decision.below) == pytest.approx((wanted.above, wanted.below))
 
 
@@ -221,7 +223,7 @@ def decided_at_the_truth(sessions: int, labels: int, step: int) -> int:
         for count in range(step, labels + 1, step):
             history = label_until(method, task, history, count, step, truth.__getitem__)
             found = guaranteed_decision(method, task, history, metric, exact)
-            ever |= found is not None and found.answer != "undecided"
+            ever |= found.answer != "undecided"
         decided += ever
     return decided
 
@@ -282,18 +284,21 @@ def test_shares_and_differences_far_from_a_threshold_are_proven():
 @pytest.mark.parametrize("name", ["roc_auc", "log_loss", "kappa", "gap[accuracy, site]", "recall[dog] - recall[cat]"])
 def test_no_guarantee_is_offered_where_there_is_no_proof(name):
     pool, truth = a_pool(2, n=100)
-    assert proof(pool, name, truth, 0.5, labels=50) is None
+    assert isinstance(proof(pool, name, truth, 0.5, labels=50), NotOffered)
     with pytest.raises(altmas.errors.PlanError, match="no guarantee is offered for"):
         altmas.Session.create(None, pool, metrics=[name], guarantee=True)
 
 
-def test_a_difference_with_skipped_points_has_no_proof():
+def test_a_difference_of_slices_has_no_proof_after_a_skip_and_nothing_decides_it():
     pool, truth = a_pool(2, n=100)
     (metric,) = metric_set("accuracy@site=A - accuracy@site=B", pool)
     task, method = Task(pool, (metric,)), method_named("tradition")
     history = label_until(method, task, History(len(pool)), 50, 50, truth.__getitem__)
-    assert guaranteed_decision(method, task, history, metric, 0.0) is not None
+    assert isinstance(guaranteed_decision(method, task, history, metric, 0.0), Evidence)
     rows = list(history.labels)
     labels = {row: code for row, code in history.labels.items() if row != rows[0]}
     skipped = replace(history, labels=labels, skipped={rows[0]: "unreadable"})
-    assert guaranteed_decision(method, task, skipped, metric, 0.0) is None
+    found = guaranteed_decision(method, task, skipped, metric, 0.0)
+    assert isinstance(found, NotNow) and found.answer == "undecided" and "after a skip" in found.why
+    (estimate,) = with_guarantee(method, task, skipped, method.estimate(task, skipped))
+    assert (estimate.low, estimate.high, estimate.interval) == (-1, 1, "guaranteed") and "after a skip" in estimate.note

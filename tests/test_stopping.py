@@ -1,12 +1,15 @@
 """When to stop, and why."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from altmas.estimates import Estimate, Estimates
+from altmas.guarantee import Evidence
+from altmas.guaranteed import NotNow, NotOffered
 from altmas.session.plan import Plan
-from altmas.session.stopping import Decision, Goal, decide, may_stop, settled
+from altmas.session.stopping import Decision, Goal, decide, goals, may_stop, settled
 from session_world import create, truth
 
 
@@ -79,14 +82,26 @@ def test_a_proof_decides_a_threshold_instead_of_the_interval():
     plan = create(metrics=["accuracy"], thresholds={"accuracy": 0.9}).plan
     asked = []
 
-    def proof(answer):
-        return lambda name, threshold: asked.append((name, threshold)) or answer
+    def proof(found):
+        return lambda name, threshold: asked.append((name, threshold)) or found
 
+    above = Evidence("above", 25.0, 0.1, 40)
+    none = Evidence("undecided", 2.0, 0.5, None)
     clear, unclear = (lambda: estimates(0.91, 0.95)), (lambda: estimates(0.85, 0.95))
-    assert not decide(plan, 100, 100, 500, clear, proof(False)).stop
-    assert decide(plan, 100, 100, 500, unclear, proof(True)).stop
-    assert decide(plan, 100, 100, 500, clear, proof(None)).stop
-    assert asked == [("accuracy", 0.9)] * 3
+    assert not decide(plan, 100, 100, 500, clear, proof(none)).stop
+    assert decide(plan, 100, 100, 500, unclear, proof(above)).stop
+    assert decide(plan, 100, 100, 500, clear, proof(NotOffered("it is no ratio"))).stop
+    not_yet = decide(plan, 100, 100, 500, clear, proof(NotNow("item 7 waits")))
+    assert not not_yet.stop and not_yet.reason == "accuracy is not clear of 0.9 yet (item 7 waits)"
+    assert asked == [("accuracy", 0.9)] * 4
+
+
+def test_with_a_guarantee_no_interval_decides_a_threshold():
+    """A file of another version could have a metric for which no proof is offered."""
+    plan = replace(create(metrics=["accuracy"], thresholds={"accuracy": 0.9}).plan, guarantee=True)
+    assert not decide(plan, 100, 100, 500, lambda: estimates(0.91, 0.95)).stop
+    (goal,) = goals(plan, 100, estimates(0.91, 0.95), lambda name, value: NotNow("item 7 waits"))
+    assert str(goal) == "accuracy: not clear of 0.9 (item 7 waits)"
 
 
 def test_one_undefined_width_reaches_no_target():
@@ -140,6 +155,6 @@ def test_the_session_asks_the_rule():
     ],
 )
 def test_all_targets_or_all_thresholds_end_it_and_nothing_less(targets, thresholds, stops):
-    goals = [Goal("accuracy", "target", 0.1, 0.1, reached) for reached in targets]
-    goals += [Goal("accuracy", "threshold", 0.8, 0.1, reached) for reached in thresholds]
-    assert may_stop(goals) is stops
+    found = [Goal("accuracy", "target", 0.1, 0.1, reached) for reached in targets]
+    found += [Goal("accuracy", "threshold", 0.8, 0.1, reached) for reached in thresholds]
+    assert may_stop(found) is stops

@@ -46,7 +46,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "weighted": ("test_weighted",),
     "estimates": ("test_estimates",),
     "guarantee": ("test_guarantee",),
-    "guaranteed": ("test_claims", "test_guaranteed"),
+    "guaranteed": ("test_claims", "test_guaranteed", "test_proof_states"),
     "claims": ("test_claims",),
     "methods/draws": ("test_draws", "test_whole_groups"),
     "methods/random_sample": ("test_random_sample",),

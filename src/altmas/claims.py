@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from altmas.errors import PlanError
-from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate
-from altmas.guaranteed import guaranteed_decision, offers_guarantee, too_many_weights
-from altmas.metrics import metric_set
+from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate, Estimates
+from altmas.guaranteed import NotNow, NotOffered, guaranteed_decision, not_offered, with_guarantee
+from altmas.metrics import Metric, metric_set
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -64,7 +64,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the labels say about a claim, on the estimate that decides it."""
+    """What the labels say about a claim, on the estimate that decides it.
+
+    proven   whether a test with a proof was made, whatever it said
+    why      why none could be made;  waiting  whether one can be later on, so that nothing else may decide
+    """
 
     claim: Claim
     answer: Answer
@@ -72,16 +76,17 @@ class Verdict:
     too_early: bool = False
     proven: bool = False
     about: str = "pool"
-    of_groups: bool = False
+    why: str = ""
+    waiting: bool = False
 
     @property
     def caution(self) -> str:
         """What a reader must know about the interval, or an empty string."""
         if self.too_early:
             return f"nothing is called shown or refuted with fewer than {LEAST_DRAWN} drawn labels"
-        if self.proven:
-            return ""
-        return "; ".join(filter(None, (self._ahead, self._groups, self._of_interval)))
+        if self.proven or self.waiting:
+            return self.why
+        return "; ".join(filter(None, (self._ahead or self.why, self._of_interval)))
 
     @property
     def _ahead(self) -> str:
@@ -93,20 +98,18 @@ class Verdict:
         )
 
     @property
-    def _groups(self) -> str:
-        if not self.of_groups or self.answer == "undecided":
-            return ""
-        return "whole groups were drawn, for which no proof is offered: it is decided by the interval"
-
-    @property
     def _of_interval(self) -> str:
         if self.estimate.interval == "none":
             return "the session's method gives no interval, so nothing can be shown or refuted"
+        if self.estimate.low == self.estimate.high:
+            return ""
         if self.estimate.interval == "fixed-n" and self.answer != "undecided":
             return (
                 "this interval is for one look at a number of labels fixed beforehand; method assured with a target or "
                 "a threshold gives one that holds at every look"
             )
+        if self.estimate.interval == "asymptotic" and self.answer != "undecided" and not self._ahead:
+            return "the interval decides, which holds at every look as labels grow, without a proof for a given number"
         if self.estimate.interval == "credible" and self.answer != "undecided":
             return "this interval is a belief of the method's model, without a guarantee"
         return ""
@@ -133,35 +136,47 @@ class Verdict:
         }
 
 
-def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) -> Verdict:
+def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = None) -> Verdict:
     """Whether the labels of a session show or refute a claim about any metric of its pool.
 
-    guarantee  refuse (PlanError) where no test with a finite-sample proof can decide
+    A test with a finite-sample proof decides wherever one is offered for the metric, and nothing else does there.
+    guarantee  refuse (PlanError) where none is offered; by default that is so in a session with guarantee=True
     """
     claim = Claim.parse(claim) if isinstance(claim, str) else claim
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
         raise PlanError(f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
-    about = session.task.population
-    if guarantee and about == "future":
+    about, history = session.task.population, session.history
+    guarantee = session.task.guarantee if guarantee is None else guarantee
+    task = replace(session.task, metrics=(metric,), targets=())
+    absent = not_offered(session.method, task, metric)
+    if guarantee and absent is not None:
         raise PlanError(
-            f"claim about {claim.metric!r} with a guarantee: the session is about data like the pool (about='future'), "
-            "and a proof is about the items of the pool alone; leave the guarantee out to decide by the interval"
+            f"claim about {claim.metric!r} with a guarantee: {absent.why}; leave the guarantee out "
+            "(guarantee=False) to decide by the interval"
         )
-    of_groups = session.task.units is not None
-    if guarantee and of_groups:
-        raise PlanError(
-            f"claim about {claim.metric!r} with a guarantee: whole groups are drawn (draw='groups'), and no guarantee "
-            "is offered for that; leave the guarantee out to decide by the interval"
-        )
-    if guarantee and too_many_weights(session.pool):
-        raise PlanError(f"claim about {claim.metric!r} with a guarantee: {too_many_weights(session.pool)}")
-    if guarantee and not offers_guarantee(session.method, metric, session.pool):
-        raise PlanError(
-            f"claim about {claim.metric!r}: no guarantee is offered for it under method {session.method.name}; a proof "
-            "needs a ratio of sums (accuracy, precision, recall, ...) and method assured or tradition; leave it out to "
-            "decide by the interval"
-        )
+    _expect_possible(claim, metric)
+    if metric.name in {own.name for own in session.task.metrics}:
+        estimate = session.estimate()[metric.name]
+    else:
+        (estimate,) = session.method.estimate(task, history)
+    if guarantee and estimate.interval != "guaranteed":
+        (estimate,) = with_guarantee(session.method, task, history, Estimates((estimate,), session.method.name))
+    exact = len(history.labels) == len(session.pool) and about == "pool"
+    if history.drawn_labels < LEAST_DRAWN and not exact:
+        return Verdict(claim, "undecided", estimate, too_early=True, about=about)
+    if exact:
+        return Verdict(claim, claim.answer(estimate), estimate, about=about)
+    proof = guaranteed_decision(session.method, task, history, metric, claim.value)
+    if isinstance(proof, NotOffered):
+        return Verdict(claim, claim.answer(estimate), estimate, about=about, why=proof.why)
+    if isinstance(proof, NotNow):
+        return Verdict(claim, "undecided", estimate, about=about, why=proof.why, waiting=True)
+    return Verdict(claim, claim.proven(proof.answer), estimate, proven=True, about=about)
+
+
+def _expect_possible(claim: Claim, metric: Metric) -> None:
+    """PlanError if the metric can never take the value of the claim."""
     low, high = metric.bounds
     if not low <= claim.value <= high:
         percent = 1 < claim.value <= 100 and low <= claim.value / 100 <= high
@@ -170,17 +185,3 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) ->
             f"claim about {claim.metric!r}: {claim.value:g} is no value that it can take; expected {low:g} to "
             f"{high:g}{hint}"
         )
-    if metric.name in {own.name for own in session.task.metrics}:
-        estimate = session.estimate()[metric.name]
-    else:
-        task = replace(session.task, metrics=(metric,), targets=())
-        (estimate,) = session.method.estimate(task, session.history)
-    complete = len(session.history.labels) == len(session.pool)
-    if session.history.drawn_labels < LEAST_DRAWN and not (complete and about == "pool"):
-        return Verdict(claim, "undecided", estimate, too_early=True, about=about, of_groups=of_groups)
-    task = replace(session.task, metrics=(metric,), targets=())
-    proof = guaranteed_decision(session.method, task, session.history, metric, claim.value)
-    if proof is None or (complete and about == "pool"):
-        certain = complete and about == "pool"
-        return Verdict(claim, claim.answer(estimate), estimate, about=about, of_groups=of_groups and not certain)
-    return Verdict(claim, claim.proven(proof.answer), estimate, proven=True, about=about)

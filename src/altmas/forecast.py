@@ -19,7 +19,7 @@ from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
 from altmas.estimates import LEAST_DRAWN, Estimates
 from altmas.frames import plain
-from altmas.guaranteed import guaranteed_decision, with_guarantee
+from altmas.guaranteed import NotOffered, guaranteed_decision, with_guarantee
 from altmas.history import History
 from altmas.intervals import student_quantile
 from altmas.methods.protocol import Method, Rehearsal, Rehearses
@@ -274,7 +274,7 @@ class _Look:
         return self.estimates[name].half_width * self.factor
 
     def decided(self, name: str, threshold: float) -> bool:
-        """Whether it is settled on which side of the threshold a metric lies: by a proof where there is one."""
+        """Whether it is settled on which side of the threshold a metric lies: by a proof where one is offered."""
         estimate = self.estimates[name]
         clear = estimate.low >= threshold or estimate.high < threshold
         near = abs(estimate.value - threshold) < HOPELESS * estimate.half_width
@@ -282,7 +282,9 @@ class _Look:
             return False
         (metric,) = (metric for metric in self.task.metrics if metric.name == name)
         proof = guaranteed_decision(self.method, self.task, self.history, metric, threshold)
-        return clear if proof is None else proof.answer != "undecided"
+        if isinstance(proof, NotOffered):
+            return clear and not self.task.guarantee
+        return proof.answer != "undecided"
 
     def settled(self, goals: Goals) -> bool:
         """Whether every target is reached, or every threshold decided."""

@@ -4,15 +4,15 @@ A method takes part if its draws come one after another with known chances (`Dra
 the one from labels told before it began, so every bet is made before the draw.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import accumulate
-from operator import or_
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from altmas.estimates import Estimate, Estimates
-from altmas.guarantee import Evidence, Stage, decide, interval
+from altmas.guarantee import Answer, Evidence, Stage, decide, interval
 from altmas.guarantee_pair import Game
 from altmas.history import History
 from altmas.methods.protocol import DrawsInSequence, Method, SequenceOfDraws
@@ -24,6 +24,21 @@ from altmas.types import Array
 
 FIRST_BELIEF = 0.8
 """P(the model is right) before any label; it is fitted to each candidate value, so any number would do."""
+
+
+@dataclass(frozen=True)
+class NotOffered:
+    """No proof is offered for a metric, whatever the labels; where none was asked for, an interval may decide."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class NotNow:
+    """A proof is offered for a metric, but not in this state: nothing is decided, and any value is possible."""
+
+    why: str
+    answer: ClassVar[Answer] = "undecided"
 
 
 def offers_guarantee(method: Method, metric: Metric, pool: Pool) -> bool:
@@ -40,63 +55,141 @@ def offers_guarantee(method: Method, metric: Metric, pool: Pool) -> bool:
     return all((den == 1).all() for _, den in tables) and all(part.where is None for _, part in metric.parts)
 
 
+def not_offered(method: Method, task: Task, metric: Metric) -> NotOffered | None:
+    """Why no proof is offered for the metric, whatever the labels will be; None if one is."""
+    if task.ahead:
+        return NotOffered(
+            "the session is about data like the pool (about='future'), and a proof is about the items of the pool alone"
+        )
+    if task.units is not None:
+        return NotOffered("whole groups are drawn, and no guarantee is offered for that")
+    if not isinstance(method, DrawsInSequence):
+        return NotOffered(f"method {method.name} offers no proof; assured and tradition do")
+    if not offers_guarantee(method, metric, task.pool):
+        return NotOffered(f"no proof is offered for {metric.name}: it is no ratio of sums that one covers")
+    many = too_many_weights(task.pool)
+    return NotOffered(many) if many else None
+
+
 def guaranteed_decision(
     method: Method, task: Task, history: History, metric: Metric, threshold: float
-) -> Evidence | None:
-    """Whether the metric is shown to be above or below the threshold, at every look; None where no proof is offered."""
-    game = _game(method, task, history, metric)
-    if game is None:
-        return None
-    return decide(game.ratio, game.stages, threshold, error=1 - task.confidence, budget=task.budget)
+) -> Evidence | NotNow | NotOffered:
+    """Whether the metric is shown to be above or below the threshold, at every look."""
+    (game,) = games_of(method, task, history, [metric])
+    return decided_by(game, task, history, threshold)
 
 
-def guaranteed_interval(method: Method, task: Task, history: History, metric: Metric) -> tuple[float, float] | None:
-    """(low, high) that hold at every look at the task's confidence; None where no proof is offered."""
-    game = _game(method, task, history, metric)
-    return None if game is None else interval(game.ratio, game.stages, confidence=task.confidence, budget=task.budget)
+def decided_by(
+    game: Game | NotNow | NotOffered, task: Task, history: History, threshold: float
+) -> Evidence | NotNow | NotOffered:
+    """What a game says of a threshold at the task's confidence; why there is none, or why hardly an answer counts."""
+    if not isinstance(game, Game):
+        return game
+    found = decide(game.ratio, game.stages, threshold, error=1 - task.confidence, budget=task.budget)
+    why = missing(game, task, history) if found.answer == "undecided" else ""
+    return NotNow(why) if why else found
 
 
-def games_of(method: Method, task: Task, history: History, metrics: Sequence[Metric]) -> list[Game | None]:
-    """The game about each metric, from one reading of the draws; None where no proof is offered."""
-    if not isinstance(method, DrawsInSequence) or task.units is not None:
-        return [None] * len(metrics)
-    sequences = method.sequences(task, history)
-    return [_game(method, task, history, metric, sequences) for metric in metrics]
+def guaranteed_interval(
+    method: Method, task: Task, history: History, metric: Metric
+) -> tuple[float, float] | NotOffered:
+    """(low, high) that hold at every look at the task's confidence: all values where there is no proof yet."""
+    (game,) = games_of(method, task, history, [metric])
+    return game if isinstance(game, NotOffered) else _interval_of(game, task, metric)
+
+
+def _interval_of(game: Game | NotNow, task: Task, metric: Metric) -> tuple[float, float]:
+    if isinstance(game, NotNow):
+        return metric.bounds
+    return interval(game.ratio, game.stages, confidence=task.confidence, budget=task.budget)
+
+
+def games_of(
+    method: Method, task: Task, history: History, metrics: Sequence[Metric]
+) -> list[Game | NotNow | NotOffered]:
+    """The game about each metric, from one reading of the draws; without one, whether it is not offered or not now.
+
+    A game may have no draw that counts: then it says what the known labels leave possible, and nothing else.
+    """
+    absent = [not_offered(method, task, metric) for metric in metrics]
+    if all(absent) or not isinstance(method, DrawsInSequence):
+        return [none or NotOffered("") for none in absent]
+    sequences = _as_recorded(method.sequences(task, history), history)
+    return [none or _game(task, history, metric, sequences) for none, metric in zip(absent, metrics, strict=True)]
 
 
 def with_guarantee(method: Method, task: Task, history: History, estimates: Estimates) -> Estimates:
-    """The estimates with intervals that hold at every look, where a proof covers the metric; the others as they are."""
+    """The estimates with intervals that hold at every look, where a proof is offered; the others as they are.
+
+    Where there is no proof yet the interval has all values that are possible, and the note says what is missing.
+    """
+    if not history.labels:
+        return estimates
     metrics = {metric.name: metric for metric in task.metrics}
-    answers = tuple(_guaranteed(method, task, history, metrics[estimate.metric], estimate) for estimate in estimates)
-    return replace(estimates, values=answers)
+    chosen = [metrics[estimate.metric] for estimate in estimates]
+    games = games_of(method, task, history, chosen)
+    answers = (
+        _guaranteed(game, task, history, metric, estimate)
+        for game, metric, estimate in zip(games, chosen, estimates, strict=True)
+    )
+    return replace(estimates, values=tuple(answers))
 
 
-def _guaranteed(method: Method, task: Task, history: History, metric: Metric, estimate: Estimate) -> Estimate:
-    game = None if estimate.value != estimate.value else _game(method, task, history, metric)
-    if game is None:
-        return estimate
-    low, high = interval(game.ratio, game.stages, confidence=task.confidence, budget=task.budget)
+def _guaranteed(
+    game: Game | NotNow | NotOffered, task: Task, history: History, metric: Metric, estimate: Estimate
+) -> Estimate:
+    if isinstance(game, NotOffered):
+        without = f"without a proof: {game.why}" if estimate.interval != "none" else ""
+        return replace(estimate, note=_joined(estimate.note, without))
+    note = _joined(estimate.note, missing(game, task, history))
+    if estimate.value != estimate.value:  # what is undefined has no interval
+        return replace(estimate, low=math.nan, high=math.nan, interval="none", note=note)
+    low, high = _interval_of(game, task, metric)
     low, high = min(low, estimate.value), max(high, estimate.value)
-    return replace(estimate, low=low, high=high, interval="guaranteed")
+    return replace(estimate, low=low, high=high, interval="guaranteed", note=note)
 
 
-def _game(
-    method: Method, task: Task, history: History, metric: Metric, sequences: list[SequenceOfDraws] | None = None
-) -> Game | None:
-    """The metric as a ratio and the stages of draws; None where no proof is offered or nothing was answered."""
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
+
+
+def missing(game: Game | NotNow, task: Task, history: History) -> str:
+    """Why fewer than half of the answers count for a proof, in words; empty where more do."""
+    if isinstance(game, NotNow):
+        return game.why
+    counted = sum(len(stage.drawn) for stage in game.stages)
+    positions = {row: position for position, row in enumerate(history.drawn.tolist())}
+    waiting = set(history.outstanding.tolist())
+    answered = [position for row, position in positions.items() if row not in waiting]
+    if not answered:
+        return "no proof yet: no item that was asked for has an answer"
+    if 2 * counted >= len(answered):
+        return ""
+    first = int(history.outstanding[0]) if len(history.outstanding) else None
+    so_far = f"{counted} of {len(answered)} answers count for the proof"
+    if first is not None and positions[first] < max(answered):
+        return f"{so_far}: item {task.pool.ids[first]!s} was asked for before the others and has no answer yet"
+    if history.grown:
+        return f"{so_far}: the others were drawn before items were added"
+    return (
+        f"{so_far}: when the others were drawn, labels or skips of other items stood that were taken back since, or "
+        "items had been skipped that nobody asked for, or an earlier edition of the method drew them"
+    )
+
+
+def _game(task: Task, history: History, metric: Metric, sequences: list[SequenceOfDraws]) -> Game | NotNow:
+    """The metric as a ratio and the stages of draws, of a metric for which a proof is offered."""
     pool = task.pool
-    if task.ahead or not offers_guarantee(method, metric, pool) or too_many_weights(pool):
-        return None  # a proof is about points that are there
-    if task.units is not None:
-        return None  # and about draws of single points
     tables = _tables(metric, len(pool.classes))
-    if tables is None or not isinstance(method, DrawsInSequence):
-        return None
-    if len(tables) > 1 and history.skipped:  # points that a skip takes out of a slice change its known size
-        return None
-    sequences = method.sequences(task, history) if sequences is None else sequences
-    if not any(len(sequence.rows) for sequence in sequences):
-        return None
+    assert tables is not None
+    shared = _shared_sizes(metric, tables, pool)
+    if shared is None and history.skipped:  # points that a skip takes out of a slice change its known size
+        return NotNow(
+            "no proof after a skip: the two sides of the difference divide by numbers of items that can be labelled, "
+            "which are not known any more"
+        )
+    if shared is not None and not shared.any():
+        return NotNow("no proof: no item of the pool can count for it")
     relevant = _about(sequences, _points(metric, pool), history)
     ratio = _ratio_of(metric, tables, pool)
     ratio = replace(ratio, ratio=replace(ratio.ratio, fraction=task.fraction))
@@ -137,27 +230,52 @@ def _points(metric: Metric, pool: Pool) -> Array:
     return points
 
 
+def _as_recorded(sequences: list[SequenceOfDraws], history: History) -> list[SequenceOfDraws]:
+    """The sequences, ended where draws do not have the chances that were recorded with them.
+
+    A method that records what it could draw from needs no such look. Of others that is inferred from the labels, and
+    comes out wrong where a label that had been volunteered was taken back since, or where a point was skipped that
+    nobody had asked for: such points are no part of what was drawn from, and nothing is proven about them.
+    """
+    if any("population" in batch.record for batch in history.batches):
+        return sequences
+    recorded = np.full(history.n_points, np.nan)
+    for batch in history.batches:
+        recorded[batch.indices] = np.nan if batch.probabilities is None else batch.probabilities
+    checked = []
+    for sequence in sequences:
+        sizes = sequence.sizes[sequence.rows]
+        left = sequence.sizes[sequence.open].sum() - (np.cumsum(sizes) - sizes)
+        if not np.allclose(sizes / left, recorded[sequence.rows], rtol=1e-6, atol=0):
+            sequence = replace(sequence, rows=sequence.rows[:0], cut=True)
+        checked.append(sequence)
+    return checked
+
+
 def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> dict[int, SequenceOfDraws]:
     """The sequences that are about all these points, by number: others tell nothing of some of them.
 
     Draws after one that has no answer do not count: whoever leaves the points open on which a player would lose would
-    let that player win. Without any sequence the labels are known and nothing else: one sequence without a draw.
+    let that player win. The same holds where a label or skip that was there when a sequence began was taken back: its
+    point was not drawn from, and is not known. Without any sequence the labels are known and nothing else: one
+    sequence without a draw.
     """
+    unknown = history.known < 0
+    unknown[list(history.skipped)] = False
     relevant = {
         number: sequence
         for number, sequence in enumerate(sequences)
         if sequence.within is None or not (members & ~sequence.within).any()
     }
-    if relevant:
-        ended = list(accumulate((sequence.cut for sequence in relevant.values()), or_, initial=False))
-        nothing = np.zeros(0, np.int64)
-        return {
-            number: replace(sequence, rows=nothing) if before else sequence
-            for (number, sequence), before in zip(relevant.items(), ended[:-1], strict=True)
-        }
-    free = history.known < 0
-    free[list(history.skipped)] = False
-    return {len(sequences): SequenceOfDraws(free, np.ones(history.n_points), None, np.zeros(0, np.int64))}
+    if not relevant:
+        nothing = SequenceOfDraws(unknown, np.ones(history.n_points), None, np.zeros(0, np.int64))
+        return {len(sequences): nothing}
+    counted, over = {}, False
+    for number, sequence in relevant.items():
+        over |= bool((members & unknown & ~sequence.open).any())
+        counted[number] = replace(sequence, rows=sequence.rows[:0]) if over else sequence
+        over |= sequence.cut
+    return counted
 
 
 Tables = tuple[Array, Array]
@@ -178,6 +296,19 @@ def _tables(metric: Metric, n_classes: int) -> list[Tables] | None:
     return defined if len(defined) == 1 or fixed else None
 
 
+def _shared_sizes(metric: Metric, tables: list[Tables], pool: Pool) -> Array | None:
+    """(N,) the most that each point can count below the line; None if the sides of a difference count different points.
+
+    Sides that count the same points, such as two models on one slice, are one ratio, and a skip takes a point out of
+    both. Else each side divides by a size of its own, which is known as long as no point is skipped.
+    """
+    sizes = []
+    for (_, part), (_, den) in zip(metric.parts, tables, strict=True):
+        size, members = den.max(1)[part.rows(part, pool).codes], part.members(pool)
+        sizes.append(size if members is None else size * members)
+    return sizes[0] if all((size == sizes[0]).all() for size in sizes[1:]) else None
+
+
 def _ratio_of(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
     if len(tables) > 1:
         return _of_difference(metric, tables, pool)
@@ -185,7 +316,8 @@ def _ratio_of(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
 
 
 def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
-    """A difference of means over known numbers of points as one mean over all points."""
+    """A difference of means over the same points as one ratio, and over known numbers of points as one mean."""
+    shared = _shared_sizes(metric, tables, pool)
     columns, scales = [], []
     for (_, part), (_, den) in zip(metric.parts, tables, strict=True):
         members, rows = part.members(pool), part.rows(part, pool).codes
@@ -193,21 +325,22 @@ def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRat
         sizes = den[rows, 0] if pool.weights is None else den[rows, 0] * pool.weights
         size = float(sizes.sum() if members is None else sizes[members].sum())
         total = len(pool) if pool.weights is None else float(pool.weights.sum())
-        scales.append(total / size if size > 0 else float(total))
-    kinds, codes = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+        scales.append(1.0 if shared is not None else total / size if size > 0 else float(total))
+    kinds, first, codes = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
     num = np.zeros((len(kinds), len(pool.classes)))
     for column, ((factor, _), (above, _)) in enumerate(zip(metric.parts, tables, strict=True)):
         inside = kinds[:, column] >= 0
         num[inside] += factor * scales[column] * above[kinds[inside, column]]
-    return table_ratio(num, np.ones_like(num), codes.ravel(), pool.weights, metric.bounds)
+    den = np.ones_like(num) if shared is None else np.repeat(shared[first][:, None], num.shape[1], axis=1)
+    return table_ratio(num, den, codes.ravel(), pool.weights, metric.bounds)
 
 
 def _stage(ratio: TableRatio, sequence: SequenceOfDraws, history: History, pool: Pool) -> Stage:
     labels = np.where(history.known >= 0, history.known, OPEN)
     labels[list(history.skipped)] = SKIPPED
     known = np.where(sequence.open, OPEN, labels)
-    if sequence.within is not None:  # the metric is about none of these
-        known = np.where((known == OPEN) & ~sequence.open, SKIPPED, known)
+    if sequence.within is not None:  # the metric is about none of those that came later
+        known = np.where((known == OPEN) & ~sequence.within, SKIPPED, known)
     outcomes = ratio.outcomes(labels)
     return Stage(
         known=ratio.outcomes(known),

@@ -8,7 +8,8 @@ another wave is shown by the capitals of both waves' games together (G12), with 
     a_k / 2 against the wave before,  a_k / 4 against the first,  a_k / (4 (k - 3)) against each other,         (V10)
     nine tenths of each for whether wave k is worse, the rest for whether the earlier wave is
 so with probability 1 - a no drop is ever shown that is none, over all waves, comparisons and looks together.
-Where a metric has no such game, sequences are intervals for many labels, and a drop is shown where they do not overlap.
+Where no proof is offered for a metric, sequences are intervals for many labels, and a drop is shown where they do not
+overlap; in a session with a guarantee none is shown then.
 """
 
 import math
@@ -23,7 +24,7 @@ from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate
 from altmas.frames import plain
 from altmas.guarantee import interval
 from altmas.guarantee_pair import Better, Game, shown_apart
-from altmas.guaranteed import games_of
+from altmas.guaranteed import NotNow, NotOffered, games_of
 from altmas.history import History
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
@@ -249,21 +250,28 @@ def _too_few(estimate: Estimate) -> bool:
     return estimate.labels < FLOOR and estimate.low != estimate.high
 
 
-def _always(now: Snapshot, metric: Metric, game: Game | None, error: float) -> tuple[tuple[float, float], bool]:
-    """((low, high) at every look with that chance of an error, whether it has a proof)."""
-    if game is not None:
+def _always(
+    now: Snapshot, metric: Metric, game: Game | NotNow | NotOffered, error: float
+) -> tuple[tuple[float, float], bool]:
+    """((low, high) at every look with that chance of an error, whether it has a proof).
+
+    All values where there is no proof yet, or where none is offered and the session has a guarantee.
+    """
+    if isinstance(game, Game):
         return interval(game.ratio, game.stages, confidence=1 - error, budget=now.task.budget), True
+    if isinstance(game, NotNow) or now.task.guarantee:
+        return metric.bounds, isinstance(game, NotNow)
     task = replace(now.task, metrics=(metric,), targets=(), confidence=1 - error, stopping=True)
     (estimate,) = now.plan.method.estimate(task, now.history)
     bounds = metric.bounds if math.isnan(estimate.low) else (estimate.low, estimate.high)
-    return bounds, math.isnan(estimate.value)
+    return bounds, False
 
 
 def _is_worse(
     now: Snapshot,
     metric: Metric,
     pair: tuple[str, str],
-    games: dict[str, Game | None],
+    games: dict[str, Game | NotNow | NotOffered],
     always: dict[str, tuple[tuple[float, float], bool]],
     error: float,
     tolerance: float,
@@ -271,9 +279,10 @@ def _is_worse(
     """Whether the first of two waves is shown to be worse than the second by more than the tolerance."""
     own, reference = games[pair[0]], games[pair[1]]
     # Of a pool that is a sample of a larger table the sequences alone say how far that table may lie (G11).
-    if own is not None and reference is not None and min(own.ratio.fraction, reference.ratio.fraction) >= 1:
-        better: Better = "lower" if metric.lower_is_better else "higher"
-        return shown_apart(reference, own, margin=tolerance, error=error, budget=now.task.budget, better=better)
+    if isinstance(own, Game) and isinstance(reference, Game):
+        if min(own.ratio.fraction, reference.ratio.fraction) >= 1:
+            better: Better = "lower" if metric.lower_is_better else "higher"
+            return shown_apart(reference, own, margin=tolerance, error=error, budget=now.task.budget, better=better)
     (low, high), (reference_low, reference_high) = always[pair[0]][0], always[pair[1]][0]
     return low > reference_high + tolerance if metric.lower_is_better else high < reference_low - tolerance
 

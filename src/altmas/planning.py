@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
-from altmas.guaranteed import guaranteed_decision, offers_guarantee
+from altmas.guaranteed import NotOffered, guaranteed_decision, not_offered
 from altmas.history import History
 from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_draw, method_named
 from altmas.metrics import Metric, MetricLike, metric_set, table_of
@@ -150,7 +150,7 @@ def plan_widths(
     decisions = (
         PlannedDecision(*key, _median(values), sum(map(math.isfinite, values)) / len(values))
         for key, values in settled.items()
-        if key[3] == "interval" or (not task.ahead and task.units is None and _has_proof(offered[key[0]], key[1], task))
+        if key[3] == "interval" or _has_proof(offered[key[0]], key[1], task)
     )
     return WidthPlan(tuple(widths), assumption, tuple(decisions), task.population, _unlearnable(pool, accuracy, begun))
 
@@ -176,13 +176,13 @@ def _settled_by(
     if estimate.low > value or estimate.high < value:
         yield "interval"
     proof = guaranteed_decision(method, task, history, metric, value)
-    if proof is not None and proof.answer != "undecided":
+    if not isinstance(proof, NotOffered) and proof.answer != "undecided":
         yield "proof"
 
 
 def _has_proof(method: Method, name: str, task: Task) -> bool:
     (metric,) = (metric for metric in task.metrics if metric.name == name)
-    return offers_guarantee(method, metric, task.pool)
+    return not_offered(method, task, metric) is None
 
 
 def imagination(pool: Pool, accuracy: float | None, history: History) -> tuple[NDArray[np.float64], str]:

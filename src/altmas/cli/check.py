@@ -19,9 +19,14 @@ def check(
         str, typer.Argument(metavar="CLAIM", help="A metric, >= > <= or <, a number.", show_default=False)
     ],
     guarantee: Annotated[
-        bool,
-        typer.Option("--guarantee", help="Refuse to decide by an interval where no finite-sample proof is offered."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--guarantee/--no-guarantee",
+            help="Refuse to decide by an interval where no finite-sample proof is offered; by default as the "
+            "session was made.",
+            show_default=False,
+        ),
+    ] = None,
     json: opt.Json = False,
 ) -> None:
     """Whether the labels show a claim, for pipelines: exit 0 shown, 1 refuted, 3 undecided, 2 usage.

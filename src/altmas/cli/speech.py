@@ -22,6 +22,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (r"columns=\{'prediction': \.\.\., 'id': \.\.\.\} or a Pool", "--prediction and --id"),
     (r"with classes=\[([^\]]*)\] \(--class [^)]*\)", r"with --class \1"),
     (r"guarantee=True", "--guarantee"),
+    (r"guarantee=False", "--no-guarantee"),
     (r"\bdouble_share (?=\S+ is)", "--double-share "),
     (r"\bconfidence (?=\S+ is)", "--confidence "),
     (r"\bbudget (?=\S+ is)", "--budget "),

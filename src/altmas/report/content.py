@@ -19,7 +19,7 @@ from altmas.alone import models_alone
 from altmas.errors import AltmasError
 from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates
 from altmas.frames import plain
-from altmas.guaranteed import guaranteed_decision
+from altmas.guaranteed import NotOffered, guaranteed_decision
 from altmas.history import History
 from altmas.items.parts import parts_of
 from altmas.methods import check as check_method
@@ -163,12 +163,17 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
 
 
 def _proven(session: "Session", history: History, metric: Metric) -> str | None:
-    """What the test that holds at every look says of the metric's threshold; None without a threshold or a proof."""
+    """What the test that holds at every look says of the metric's threshold; None where the interval decides.
+
+    That is without a threshold, where all labels are known, and where no proof is offered or was asked for.
+    """
     threshold = session.plan.thresholds.get(metric.name)
     if threshold is None or len(history.labels) == len(session.pool):
         return None
     decision = guaranteed_decision(session.method, session.task, history, metric, threshold)
-    return None if decision is None else decision.answer
+    if isinstance(decision, NotOffered):
+        return "undecided" if session.plan.guarantee else None
+    return decision.answer
 
 
 def _path(session: "Session", history: History, estimates: Estimates) -> list[Plain]:

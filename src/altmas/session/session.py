@@ -188,8 +188,12 @@ class Session(RecordingSession, GrowingSession):
 
     # ------------------------------------------------------------ questions asked of the labels
 
-    def check(self, claim: str, *, guarantee: bool = False) -> "Verdict":
-        """Whether the labels show a claim such as "recall[cat] >= 0.9"; guarantee=True refuses without a proof."""
+    def check(self, claim: str, *, guarantee: bool | None = None) -> "Verdict":
+        """Whether the labels show a claim such as "recall[cat] >= 0.9".
+
+        guarantee  True refuses metrics for which no proof is offered, False lets their interval decide; by default as
+                   the session was made
+        """
         result: Verdict = above("check")(self, claim, guarantee=guarantee)
         return result
 

@@ -13,7 +13,8 @@ from altmas.errors import MetricError
 from altmas.estimates import Estimate, Estimates
 from altmas.forecast import Forecast, forecast
 from altmas.frames import plain
-from altmas.guaranteed import guaranteed_decision, with_guarantee
+from altmas.guarantee import Evidence
+from altmas.guaranteed import NotNow, NotOffered, guaranteed_decision, with_guarantee
 from altmas.history import History
 from altmas.session.log import VOTES, State
 from altmas.session.opinions import disagreements, second_opinions
@@ -126,11 +127,10 @@ class Snapshot:
             return ()
         return goals(self.plan, self.history.drawn_labels, (estimates or self.estimate)(), self._proven)
 
-    def _proven(self, name: str, threshold: float) -> bool | None:
-        """Whether a metric is shown to lie on one side of a threshold at every look; None where there is no proof."""
+    def _proven(self, name: str, threshold: float) -> Evidence | NotNow | NotOffered:
+        """On which side of a threshold a metric is shown to lie, at every look."""
         (metric,) = (known for known in self.task.metrics if known.name == name)
-        decision = guaranteed_decision(self.plan.method, self.task, self.history, metric, threshold)
-        return None if decision is None else decision.answer != "undecided"
+        return guaranteed_decision(self.plan.method, self.task, self.history, metric, threshold)
 
 
 def _of_model(estimate: Estimate, task: Task) -> Estimate:

@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 
 from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate, Estimates
 from altmas.forecast import Forecast
+from altmas.guarantee import Evidence
+from altmas.guaranteed import NotNow, NotOffered
 from altmas.session.plan import Plan
+
+Proof = Callable[[str, float], Evidence | NotNow | NotOffered]
+"""(metric, threshold) -> what a proof for every look says of it."""
+
+
+def no_proof(name: str, threshold: float) -> NotOffered:
+    """The proof of a session for which none is offered: intervals decide."""
+    return NotOffered("no proof is offered")
 
 
 @dataclass(frozen=True)
@@ -15,6 +25,7 @@ class Goal:
 
     kind  "target": `wanted` is the half-width asked for; "threshold": the value that the interval has to leave
     have  the half-width now
+    note  why there is no proof yet, or that an interval decides
     """
 
     metric: str
@@ -22,12 +33,14 @@ class Goal:
     wanted: float
     have: float
     reached: bool
+    note: str = ""
 
     def __str__(self) -> str:
         have = "not known yet" if math.isnan(self.have) else f"±{self.have:.3g}"
         if self.kind == "target":
             return f"{self.metric}: {have}, wanted ±{self.wanted:g}"
-        return f"{self.metric}: {'clear' if self.reached else 'not clear'} of {self.wanted:g}"
+        why = f" ({self.note})" if self.note and not self.reached else ""
+        return f"{self.metric}: {'clear' if self.reached else 'not clear'} of {self.wanted:g}{why}"
 
 
 @dataclass(frozen=True)
@@ -56,15 +69,15 @@ def decide(
     drawn: int,
     left: int,
     estimates: Callable[[], Estimates],
-    proven: Callable[[str, float], bool | None] = lambda name, threshold: None,
+    proven: Proof = no_proof,
 ) -> Decision:
     """The first rule that fires: budget spent, nothing left to label, every target reached, every threshold decided.
 
     drawn      labels of points that the method drew: below LEAST_DRAWN no target is reached, no threshold decided
     left       points that could still be labelled
     estimates  called only where a target or a threshold needs them
-    proven     whether a metric lies on one side of a threshold, with a proof for every look; None where there is none,
-               and the interval of the estimate decides
+    proven     on which side of a threshold a metric lies, with a proof for every look; where none is offered for it,
+               and the session has no guarantee, the interval of the estimate decides
     """
     if plan.budget is not None and labels >= plan.budget:
         return Decision(True, f"the budget of {plan.budget} labels is spent")
@@ -84,13 +97,15 @@ def decide(
         return Decision(True, "every threshold is decided")
     by_name = {estimate.metric: estimate for estimate in current}
     missing = [_too_wide(by_name[goal.metric], goal.wanted, current.about) for goal in targets if not goal.reached]
-    missing += [f"{goal.metric} is not clear of {goal.wanted:g} yet" for goal in thresholds if not goal.reached]
+    missing += [
+        f"{goal.metric} is not clear of {goal.wanted:g} yet{f' ({goal.note})' if goal.note else ''}"
+        for goal in thresholds
+        if not goal.reached
+    ]
     return Decision(False, "; ".join(missing))
 
 
-def goals(
-    plan: Plan, drawn: int, estimates: Estimates, proven: Callable[[str, float], bool | None] = lambda name, value: None
-) -> tuple[Goal, ...]:
+def goals(plan: Plan, drawn: int, estimates: Estimates, proven: Proof = no_proof) -> tuple[Goal, ...]:
     """Every target and threshold of the plan with how far it is; none is reached with fewer than LEAST_DRAWN labels."""
     by_name = {estimate.metric: estimate for estimate in estimates}
     enough, goal_list = drawn >= LEAST_DRAWN, []
@@ -98,9 +113,13 @@ def goals(
         have = by_name[name].half_width
         goal_list.append(Goal(name, "target", target, have, enough and have <= target))
     for name, value in plan.thresholds.items():
-        shown = proven(name, value) if enough else False
-        clear = settled(by_name[name], value) if shown is None else shown
-        goal_list.append(Goal(name, "threshold", value, by_name[name].half_width, clear))
+        proof = proven(name, value) if enough else NotNow("")
+        if isinstance(proof, NotOffered):
+            clear = settled(by_name[name], value) and not plan.guarantee
+        else:
+            clear = proof.answer != "undecided"
+        note = proof.why if isinstance(proof, NotNow) else ""
+        goal_list.append(Goal(name, "threshold", value, by_name[name].half_width, clear, note))
     return tuple(goal_list)
 
 

@@ -303,6 +303,23 @@ def test_slices_of_a_random_sample_are_compared_by_an_interval_that_says_so(meth
     assert session.check("accuracy >= 0.4").proven
 
 
+def test_comparisons_and_alarms_of_a_session_with_a_guarantee_rest_on_proofs_alone():
+    pool = altmas.Pool(None, PREDICTED, classes=[0, 1], slices={"wave": SITE})
+    truth = np.where(SITE == "A", PREDICTED, np.where(np.arange(400) % 4 == 0, PREDICTED, 1 - PREDICTED))
+    answers = {}
+    for guarantee in (True, False):
+        session = made(METHODS["assured"], pool=pool, guarantee=guarantee, budget=400)
+        answer(session, session.ask(200), truth)
+        worse = np.where(np.arange(400) % 2, PREDICTED, 1 - PREDICTED)
+        on_recall, on_accuracy = session.compare(worse, ["recall[1]", "accuracy"])
+        alarm = session.monitor("kappa")
+        assert not alarm.proven and session.monitor().answer == "drop" and session.monitor().proven
+        answers[guarantee] = (on_recall.verdict, on_accuracy.verdict, alarm.answer)
+        assert ("without a proof" in on_recall.note) == guarantee
+    assert answers[True][0] == "undecided" and answers[True][2] != "drop" and answers[False][2] == "drop"
+    assert answers[False][0] == "worse"
+
+
 def test_other_methods_offer_none_and_their_answers_say_what_they_rest_on():
     scores = np.full((400, 2), 0.2)
     scores[np.arange(400), PREDICTED] = 0.8

@@ -196,8 +196,9 @@ def estimated_differences(
     estimates = method.estimate(both, history)
     if task.guarantee:
         estimates = with_guarantee(method, both, history, estimates)
+    differs = first.predictions != second
     return [
-        _from_estimates(metric, estimates[3 * index : 3 * index + 3], history, first.predictions != second, pool)
+        _from_estimates(metric, estimates[3 * index : 3 * index + 3], history, differs, both)
         for index, metric in enumerate(metrics)
     ]
 
@@ -207,11 +208,11 @@ def _of_model(metric: Metric, model: str) -> Metric:
 
 
 def _from_estimates(
-    metric: Metric, estimates: Sequence[Estimate], history: History, differs: Array, pool: Pool
+    metric: Metric, estimates: Sequence[Estimate], history: History, differs: Array, task: Task
 ) -> Difference:
     theirs, mine, apart = estimates
-    members = metric.members(pool)
-    inside = np.ones(len(pool), np.bool_) if members is None else members
+    members = metric.members(task.pool)
+    inside = np.ones(len(task.pool), np.bool_) if members is None else members
     labelled = history.labelled[inside[history.labelled]]
     exact, note = len(labelled) == inside.sum() and apart.low == apart.high, apart.note
     verdict = verdict_of(metric, apart.low, apart.high, exact=exact)
@@ -220,6 +221,8 @@ def _from_estimates(
     elif not exact and history.drawn_labels < LEAST_DRAWN:
         verdict = "undecided"
         note = f"{history.drawn_labels} drawn labels: nothing is decided with fewer than {LEAST_DRAWN}"
+    elif task.guarantee and apart.interval != "guaranteed" and not exact:
+        verdict = "undecided"
     values = (mine.value, theirs.value, apart.value, apart.low, apart.high, apart.confidence)
     return Difference(metric.name, *values, verdict, len(labelled), int(differs[labelled].sum()), note)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import altmas
-from altmas import guaranteed
+from altmas import guaranteed, thresholds
 from altmas.errors import PlanError
 from altmas.guarantee import interval
 from altmas.guaranteed import NotNow, NotOffered, _ratio_of, _tables, games_of, guaranteed_interval
@@ -318,6 +318,25 @@ def test_comparisons_and_alarms_of_a_session_with_a_guarantee_rest_on_proofs_alo
         assert ("without a proof" in on_recall.note) == guarantee
     assert answers[True][0] == "undecided" and answers[True][2] != "drop" and answers[False][2] == "drop"
     assert answers[False][0] == "worse"
+
+
+def test_a_threshold_of_a_score_is_chosen_by_proofs_in_a_session_with_a_guarantee(monkeypatch):
+    """While the first item waits no candidate is shown."""
+    monkeypatch.setattr(thresholds, "CANDIDATES", 8)
+    rng = np.random.default_rng(2)
+    truth = (rng.random(600) < 0.5).astype(int)
+    score = np.clip(0.25 + 0.5 * truth + rng.normal(0, 0.15, 600), 0.01, 0.99)
+    pool = altmas.Pool(None, (score > 0.5).astype(int), scores=np.column_stack([1 - score, score]), classes=[0, 1])
+    for guarantee in (True, False):
+        session = made("tradition", pool=pool, guarantee=guarantee, budget=300)
+        first, *others = session.ask(200)
+        answer(session, others, truth)
+        waiting = session.threshold("recall[1] >= 0.8")
+        answer(session, [first], truth)
+        chosen = session.threshold("recall[1] >= 0.8")
+        assert waiting.found is not guarantee and chosen.found
+        assert chosen.kept.interval == ("guaranteed" if guarantee else "fixed-n")
+        assert (score[truth == 1] >= chosen.threshold).mean() >= 0.8
 
 
 def test_other_methods_offer_none_and_their_answers_say_what_they_rest_on():

@@ -5,10 +5,12 @@ scores themselves expect recall to fall by equal steps. They are tested from the
 the session, until the first at which the claim is not shown; the last before it is the answer. Each test may use the
 whole error because no later one is made unless all before it succeeded (Maurer, Hothorn and Lehmacher 1995). Precision
 and specificity rise with the threshold: they are tested downwards, from where a fifth of the class is expected above,
-as hardly any label tells about fewer points.
+as hardly any label tells about fewer points. Each test is one by the interval, or in a session with a guarantee the one
+with a proof, which holds at every look.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from altmas.claims import Claim
 from altmas.errors import MethodError, MetricError, PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.frames import plain
+from altmas.guaranteed import NotOffered, decided_by, games_of, with_guarantee
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.metric import scores_of
 from altmas.pool import Pool
@@ -25,6 +28,9 @@ from altmas.types import Array
 
 if TYPE_CHECKING:
     from altmas.session import Session
+
+Row = tuple[float, Estimate, Estimate]
+"""A candidate, and the estimates of the claim's metric and of what is paid for it there."""
 
 CANDIDATES = 40
 """Thresholds that are tested."""
@@ -48,7 +54,7 @@ class ThresholdChoice:
     threshold: float
     kept: Estimate
     cost: Estimate
-    path: tuple[tuple[float, Estimate, Estimate], ...]
+    path: tuple[Row, ...]
     from_below: bool = True
     too_early: bool = False
 
@@ -93,16 +99,33 @@ def choose_threshold(session: "Session", text: str) -> ThresholdChoice:
     kept, cost = (_along(kind, metric, grid, session.pool) for kind in (metric.kind, metric.about.paid_in))
     task = replace(session.task, metrics=(*kept.values(), *cost.values()), targets=())
     estimates = session.method.estimate(task, session.history)
+    if task.guarantee:
+        estimates = with_guarantee(session.method, task, session.history, estimates)
     path = tuple((t, estimates[kept[t].name], estimates[cost[t].name]) for t in grid if t in kept and t in cost)
     complete = len(session.history.labels) == len(session.pool) and not session.task.beyond
     early = session.history.drawn_labels < LEAST_DRAWN and not complete
     order = path if metric.about.falls else path[: max(1, round(len(path) * (1 - FIRST_SHARE)))][::-1]
     best, threshold = order[0], math.nan
+    shown = _shown(session, claim, kept, complete=complete)
     for row in () if early else order:
-        if claim.answer(row[1]) != "shown":
+        if not shown(row):
             break
         best, threshold = row, row[0]
     return ThresholdChoice(claim, threshold, best[1], best[2], path, metric.about.falls, early)
+
+
+def _shown(session: "Session", claim: Claim, kept: dict[float, Metric], *, complete: bool) -> Callable[[Row], bool]:
+    """Whether the claim is shown at a candidate: by a proof in a session with a guarantee, else by the interval."""
+    if not session.task.guarantee or complete:
+        return lambda row: claim.answer(row[1]) == "shown"
+    task, history = session.task, session.history
+    games = dict(zip(kept, games_of(session.method, task, history, list(kept.values())), strict=True))
+
+    def proven(row: Row) -> bool:
+        proof = decided_by(games[row[0]], task, history, claim.value)
+        return not isinstance(proof, NotOffered) and claim.proven(proof.answer) == "shown"
+
+    return proven
 
 
 def _metric_of(claim: Claim, pool: Pool) -> Metric:

@@ -303,6 +303,16 @@ def test_slices_of_a_random_sample_are_compared_by_an_interval_that_says_so(meth
     assert session.check("accuracy >= 0.4").proven
 
 
+def test_the_report_of_a_random_sample_with_every_label_calls_shown_what_check_does(method):
+    """The interval of the sample's own spread is clear of the threshold; Serfling's bound leaves more open."""
+    pool = altmas.Pool.sample_from(POOL, 300, seed=1)
+    session = made(method, pool=pool, guarantee=False, budget=None, thresholds={"accuracy": 0.8})
+    answer(session, session.ask(300), TRUTH[np.array([int(name) for name in pool.ids])])
+    (row,) = session.report().content["metrics"]
+    assert row["low"] > 0.8 and session.check("accuracy >= 0.8").answer == "undecided"
+    assert row["verdict"]["badge"] == "undecided"
+
+
 def test_comparisons_and_alarms_of_a_session_with_a_guarantee_rest_on_proofs_alone():
     pool = altmas.Pool(None, PREDICTED, classes=[0, 1], slices={"wave": SITE})
     truth = np.where(SITE == "A", PREDICTED, np.where(np.arange(400) % 4 == 0, PREDICTED, 1 - PREDICTED))

@@ -165,10 +165,12 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
 def _proven(session: "Session", history: History, metric: Metric) -> str | None:
     """What the test that holds at every look says of the metric's threshold; None where the interval decides.
 
-    That is without a threshold, where all labels are known, and where no proof is offered or was asked for.
+    That is without a threshold, where all labels that it is about are known, and where no proof is offered or was
+    asked for.
     """
     threshold = session.plan.thresholds.get(metric.name)
-    if threshold is None or len(history.labels) == len(session.pool):
+    exact = len(history.labels) == len(session.pool) and not session.task.beyond
+    if threshold is None or exact:
         return None
     decision = guaranteed_decision(session.method, session.task, history, metric, threshold)
     if isinstance(decision, NotOffered):

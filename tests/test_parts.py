@@ -245,3 +245,19 @@ def test_means_are_moved_by_the_same_part_of_what_they_can_be_moved():
     np.testing.assert_allclose(moved_by(-0.85, mean, lowest, highest), [0.1, 0.25, 0.5])
     np.testing.assert_allclose(moved_by(5.0, mean, lowest, highest), highest)
     np.testing.assert_allclose(moved_by(0.0, mean, lowest, highest), mean)
+
+
+def test_points_whose_label_was_taken_back_may_be_anything_until_they_can_be_drawn():
+    """Errors told before the first draw and taken back after the last were never in reach of a draw."""
+    pool, truth = world(n=400, accuracy=0.85, features=False)
+    errors = np.flatnonzero(pool.predictions != truth)
+    task = Task(pool, metric_set(["accuracy"], pool), seed=0)
+    told = History(400, labels={int(row): int(truth[row]) for row in errors})
+    history = label_until(Assured(), task, told, len(errors) + 60, 10, truth.__getitem__)
+    back = replace(
+        history, labels={row: code for row, code in history.labels.items() if row not in set(errors.tolist())}
+    )
+    estimate = Assured().estimate(task, back)[0]
+    exact = float((pool.predictions == truth).mean())
+    assert estimate.low <= exact <= estimate.high, estimate
+    assert "lost their label" in estimate.note

@@ -126,10 +126,14 @@ class Difference:
 
     @cached_property
     def unreached(self) -> Mask:
-        """(N,) unlabelled points inside that no stage with a label is about."""
-        reached = np.zeros(len(self.known), np.bool_)
+        """(N,) unlabelled points inside that no stage with a label could draw; those that were skipped aside.
+
+        They came later, or had a label when the stages began that was taken back since.
+        """
+        reached, skipped = np.zeros(len(self.known), np.bool_), np.zeros(len(self.known), np.bool_)
+        skipped[self.skipped] = True
         for sample in self.samples:
-            reached |= sample.stage.within
+            reached |= sample.stage.population | (sample.stage.within & skipped)
         return self.unlabelled & ~reached
 
     @cached_property

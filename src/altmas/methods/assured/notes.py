@@ -40,10 +40,10 @@ def exact_note(linear: Linearised) -> str:
 
 
 def unreached_note(linear: Linearised) -> str:
-    """Why an interval is wide: points that came later and of which none was drawn and labelled."""
+    """Why an interval is wide: points that were added, or lost their label, after all draws."""
     return (
-        f"no drawn label among {linear.unreached:,} points that were added: they may be anything; about "
-        f"{min(LEAST_DRAWN, linear.unreached)} labels among them would do"
+        f"no drawn label among {linear.unreached:,} points that were added or lost their label: they may be anything; "
+        f"about {min(LEAST_DRAWN, linear.unreached)} labels among them would do"
     )
 
 

@@ -339,10 +339,10 @@ def test_sequences_end_at_the_first_gap_and_leave_volunteered_labels_out():
 def test_drawn_and_volunteered_labels_are_counted_apart_inside_a_slice():
     pool, truth = world(60)
     task = Task(pool, metric_set(["accuracy", "accuracy@half=1"], pool))
-    batch = Tradition().propose(task, History(60), 20)
-    labels = {int(row): int(truth[row]) for row in batch.indices}
-    extra = [row for row in range(60) if row not in labels][:5]
-    history = History(60, (batch,), labels | {row: int(truth[row]) for row in extra})
+    extra = [3, 8, 21, 30, 47]
+    told = {row: int(truth[row]) for row in extra}
+    batch = Tradition().propose(task, History(60, (), told), 20)
+    history = History(60, (batch,), told | {int(row): int(truth[row]) for row in batch.indices})
     whole, half = Tradition().estimate(task, history)
     inside = [row for row in history.labels if row % 2 == 1]
     assert whole.labels == whole.effective_labels == 25 and half.labels == len(inside)

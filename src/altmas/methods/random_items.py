@@ -135,9 +135,11 @@ def with_left_open(
     """The estimate, from as low to as high as with any label of the points that people left open (B5).
 
     A sample that ends where somebody would not answer may end there because of the label. The labels that move the
-    metric most stand for all.
+    metric most stand for all. Where whole groups are drawn, what is behind one that was left open is away already (U1).
     """
     found, moves = estimate(None), dict[int, Array]()
+    if task.units is not None:
+        return found
     for factor, part in metric.parts:
         members = part.members(task.pool)
         sampled = stages_among(history, np.ones(len(task.pool), np.bool_) if members is None else members)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from altmas.belief import Belief
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
-from altmas.methods.draws import answered_whole, uniform_draws, uniform_group_draws
+from altmas.intervals import anytime_quantile
+from altmas.methods.draws import uniform_draws
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.methods.random_items import (
@@ -30,6 +32,10 @@ from altmas.task import Task
 from altmas.types import Array
 
 PROPOSE = "tradition: draws"
+FIRST = 20
+"""Labels at which intervals that hold at every look are narrowest at the earliest."""
+SUREST = 1 - 1e-9
+"""The highest confidence of a single look: where few labels say hardly anything, a higher one would say no less."""
 CLASS_STRENGTH = 4.0
 """Labels by which what is believed of one predicted class is drawn to what is seen of all."""
 
@@ -119,8 +125,9 @@ class Tradition(Method):
     def _estimate_of(self, task: Task, history: History, metric: Metric) -> Estimate:
         if metric.contrasts:
             return self._gap(task, history, metric)
-        estimate = partial(self._if_supposed, task, history, metric)
-        return estimate(None) if task.units is not None else with_left_open(task, history, metric, estimate)
+        look = one_look(task, history)
+        found = with_left_open(look, history, metric, partial(self._if_supposed, look, history, metric))
+        return _of_all_looks(task, found)
 
     def _if_supposed(self, task: Task, history: History, metric: Metric, supposed: Supposed | None) -> Estimate:
         """The estimate of any metric but a gap, if points that were left open had the supposed labels."""
@@ -143,13 +150,31 @@ class Tradition(Method):
 
     def _gap(self, task: Task, history: History, metric: Metric) -> Estimate:
         """Intervals of all pairs of groups together, by Bonferroni's inequality."""
-        alone = replace(task, confidence=1 - (1 - task.confidence) / len(metric.contrasts))
+        alone = one_look(replace(task, confidence=1 - (1 - task.confidence) / len(metric.contrasts)), history)
         pairs = [
-            with_left_open(alone, history, contrast, partial(estimate_of_items, alone, history, contrast))
-            for contrast in metric.contrasts
+            _of_all_looks(task, with_left_open(alone, history, pair, partial(estimate_of_items, alone, history, pair)))
+            for pair in metric.contrasts
         ]
         values = [self._estimate_of(task, history, part).value for _, part in metric.parts]
         return gap_of(metric, pairs, values, task.confidence)
+
+
+def one_look(task: Task, history: History) -> Task:
+    """The task at the confidence of each look, if the session may stop by what it sees: all of them then hold at once.
+
+    The quantile is that of an asymptotic confidence sequence, `anytime_quantile`.
+    """
+    if not task.stopping:
+        return task
+    planned = max(FIRST, (task.budget or 400) // 2)
+    quantile = anytime_quantile(task.confidence, history.drawn_labels, planned)
+    return replace(task, confidence=min(2 * NormalDist().cdf(quantile) - 1, SUREST))
+
+
+def _of_all_looks(task: Task, found: Estimate) -> Estimate:
+    """An estimate that was made for one look, as what it says at the confidence of the task."""
+    kind = "asymptotic" if task.stopping and found.interval == "fixed-n" else found.interval
+    return replace(found, confidence=task.confidence, interval=kind)
 
 
 def _ahead(

@@ -9,7 +9,9 @@ G* of (F2) in place of G: the mean takes more from groups of unequal size. Where
 error, labels count as if they came in whole groups (F4).
 Of a pool that is a random sample, the share f of all rows, a label with weight w has its square times 1 - f/w (P3): the
 sample within the sample, and the sample itself with (1 - f). Where a row stands for k_i rows, its weight is k_i R/n,
-and phi_i is k_i (D_i - the weighted mean of D); the interval reaches at least as far as rows nobody drew could (V4).
+and phi_i is k_i (D_i - the weighted mean of D). About the pool itself the interval reaches at least as far as points
+that nobody drew could move the metric (V4). For a metric without bounds it is that of skewed terms (V3), for an average
+precision with few labels of its class that of few trials (B9).
 Where whole groups are drawn, terms are added over them as for data like the pool, with 1 - n/R as it is, and the
 interval reaches at least as far as groups that nobody drew could (U5).                                           (U8)
 A sample in which every answer is right would have V = 0, so z^2 labels are added whose influence is at either end of
@@ -32,12 +34,13 @@ from altmas.intervals import (
     largest_unseen,
     missed_tail,
     normal_quantile,
+    score_interval,
     student_quantile,
 )
 from altmas.methods.random_sample import Ahead
 from altmas.methods.random_stages import RandomStage, stages_among
-from altmas.metrics import LabelWeights, Metric
-from altmas.metrics.averages import too_few_labels
+from altmas.metrics import LabelWeights, Metric, table_of
+from altmas.metrics.averages import reach_of_unseen, too_few_labels, trials_by_class
 from altmas.metrics.influence import ItemInfluence
 from altmas.pool import Pool
 from altmas.superpopulation import (
@@ -75,7 +78,9 @@ class _Linear:
     crowd: float = 1.0
     largest: float = 0.0
     without: int = 0  # points that came together, none of which was drawn and labelled
-    unseen: tuple[float, float] = (0.0, 0.0)  # how far rows with weights could lower and raise it and stay unseen
+    unseen: tuple[float, float] = (0.0, 0.0)  # how far points could lower and raise it and stay unseen (V4)
+    hidden: tuple[float, float] = (0.0, 0.0)  # and how far classes of which no label tells (B8)
+    of_class: int = 0  # labels of the class of an average precision
 
 
 Supposed = Mapping[int, int]
@@ -115,11 +120,11 @@ def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Su
     variance, left, effect = _variance(task, sides, used / _size(task, metric))
     worth = max(min(side.drawn for side in sides), 1) / max(effect, 1.0)
     low, high = _interval(metric, value, variance, sides, task.confidence, min(drawn, groups), worth)
-    reaches = task.pool.weights is not None or task.units is not None
-    for side, (factor, _) in zip(sides, metric.parts, strict=True) if reaches else ():
+    for side, (factor, _) in zip(sides, metric.parts, strict=True):
         down, up = side.unseen if factor > 0 else side.unseen[::-1]
-        low = max(metric.bounds[0], min(low, value - abs(factor) * down))
-        high = min(metric.bounds[1], max(high, value + abs(factor) * up))
+        low, high = min(low, value - abs(factor) * down), max(high, value + abs(factor) * up)
+        down, up = side.hidden if factor > 0 else side.hidden[::-1]
+        low, high = max(metric.bounds[0], low - abs(factor) * down), min(metric.bounds[1], high + abs(factor) * up)
     effective = float(used) if task.units is None else used / max(effect, 1.0)
     details = (task.confidence, labels, effective, "fixed-n", metric.about.caution)
     least = math.sqrt(left) * (high - low) / 2
@@ -240,11 +245,31 @@ def _plain_interval(
     worth: float,
 ) -> tuple[float, float]:
     if not all(map(math.isfinite, metric.bounds)):
-        half = quantile * math.sqrt(variance)
-        return max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
+        return score_interval(value, _skewed(variance, sides), metric.bounds, quantile)
     added = normal_quantile(confidence) ** 2
     smoothed = (worth * variance + added * sum(side.pseudo for side in sides)) / (worth + added)
+    if len(sides) == 1 and sides[0].of_class:
+        smoothed = max(smoothed, _at_trials(value, variance, sides[0], added))
     return bounded_interval(min(max(value, metric.bounds[0]), metric.bounds[1]), smoothed, metric.bounds, quantile)
+
+
+def _skewed(variance: float, sides: list[_Linear]) -> Evidence:
+    """The variance, which grows towards the side of rare large terms by sum of terms^3 / sum of terms^2 (V3)."""
+    terms = np.sum([side.terms for side in sides], axis=0)
+    second = float((terms**2).sum())
+    skew = float((terms**3).sum()) / second if second > 0 else 0.0
+    return Evidence(variance, max(-skew, 0.0), max(skew, 0.0))
+
+
+def _at_trials(value: float, variance: float, side: _Linear, added: float) -> float:
+    """The variance of an average precision with `added` labels of its class that are 0 or 1.                      (B9)
+
+    It is a mean over the k labels of the class; with few of them their spread says nothing.
+    """
+    k = side.of_class
+    inner = (value * k + added / 2) / (k + added)
+    most = inner * (1 - inner) / k * (1 - side.drawn / side.rest if side.rest > side.drawn else 1.0)
+    return (k * variance + added * most) / (k + added)
 
 
 def _linear(task: Task, history: History, metric: Metric, factor: float, supposed: Supposed | None = None) -> _Linear:
@@ -281,11 +306,14 @@ def _linear(task: Task, history: History, metric: Metric, factor: float, suppose
             largest *= abs(factor)
             pseudo *= max(_effect(terms, task.units, largest, crowd), 1.0)
             unseen = _unseen_groups(task, items, inside & ~strata[0].stage.exact, drawn, known, used)
-        if pool.weights is not None:
+        if pool.weights is not None or task.units is None:
             unseen = _unseen(task, items, strata, used, known)
     excess = math.copysign(metric.excess(pool, terms**2), factor)
     without = sum(stratum.rest for stratum in strata if not len(stratum.drawn)) if len(history.domains) > 1 else 0
-    return _Linear(factor * value, terms, pseudo, excess, n, total, used, groups, crowd, largest, without, unseen)
+    hidden = _unseen_classes(task, metric, value, known, rows, int(inside.sum()) - len(rows))
+    of_class = int((known[rows] == metric.classes[0]).sum()) if metric.about.over_members else 0
+    sizes = (groups, crowd, largest, without)
+    return _Linear(factor * value, terms, pseudo, excess, n, total, used, *sizes, unseen, hidden, of_class)
 
 
 def _of_groups(
@@ -322,9 +350,9 @@ def _unseen_groups(
 def _unseen(
     task: Task, items: ItemInfluence, strata: list["_Stratum"], used: Array, known: Array
 ) -> tuple[float, float]:
-    """How far rows that nobody drew could lower and raise the metric and stay unseen (V4), all else as on average.
+    """How far points that nobody drew could lower and raise the metric and stay unseen (V4), all else as on average.
 
-    Every row of a stratum stays outside a sample of n of R with chance about 1 - n/R.
+    Every point of a stratum stays outside a sample of n of R with chance about 1 - n/R.
     """
     tail = missed_tail(normal_quantile(task.confidence))
     hazard, open_ = np.zeros(len(known)), np.zeros(len(known), np.bool_)
@@ -332,15 +360,32 @@ def _unseen(
         left = stratum.stage.about & ~stratum.stage.exact
         hazard[left] -= math.log1p(-len(stratum.drawn) / (stratum.rest + 1))
         open_ |= left & ~used
-    assert task.pool.weights is not None
-    labelled = np.flatnonzero(used)
-    by_unit = items.at(labelled, known[labelled]) / task.pool.weights[labelled]
-    mean = task.pool.weights * float(np.average(by_unit, weights=task.pool.weights[labelled]))
+    labelled, constant = np.flatnonzero(used), np.broadcast_to(items.constant(), len(known))
+    if not len(labelled):
+        return 0.0, 0.0
+    own = np.ones(len(known)) if task.pool.weights is None else task.pool.weights
+    moves = items.at(labelled, known[labelled]) + constant[labelled]
+    mean = own * (float(moves.sum()) / float(own[labelled].sum())) - constant
     low, high = items.range()
     return (
         largest_unseen((mean - low)[open_], hazard[open_], tail),
         largest_unseen((high - mean)[open_], hazard[open_], tail),
     )
+
+
+def _unseen_classes(
+    task: Task, metric: Metric, value: float, known: Array, rows: Array, unlabelled: int
+) -> tuple[float, float]:
+    """(B8), if it is a mean over classes: by its table, or by the classes that were seen."""
+    if not metric.about.over_classes or math.isnan(value) or task.beyond:
+        return 0.0, 0.0
+    classes = len(task.pool.classes)
+    seen, named = np.bincount(known[rows], minlength=classes) > 0, np.ones(classes, np.bool_)
+    if metric.is_table:
+        own = metric.rows(metric, task.pool)
+        table = table_of(own.codes[rows], known[rows], classes, n_rows=own.count)
+        seen, named = trials_by_class(metric, table)[1] > 0, np.bincount(own.codes, minlength=own.count) > 0
+    return reach_of_unseen(metric, value, seen, named, unlabelled)
 
 
 @dataclass(frozen=True)

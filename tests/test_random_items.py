@@ -30,8 +30,9 @@ TASK = Task(POOL, metric_set(NAMES, POOL))
 
 
 def history_of(rows, volunteered=()):
-    batch = Batch(np.asarray(rows), np.full(len(rows), 1 / len(POOL)))
-    labels = {int(row): int(TRUTH[row]) for row in (*rows, *volunteered)}
+    """Labels that were volunteered first, then draws."""
+    batch = Batch(np.asarray(rows), np.full(len(rows), 1 / len(POOL)), labels_before=len(volunteered))
+    labels = {int(row): int(TRUTH[row]) for row in (*volunteered, *rows)}
     return History(len(POOL), (batch,), labels)
 
 

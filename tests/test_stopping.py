@@ -136,7 +136,7 @@ def test_either_rule_is_enough():
 
 
 def test_the_session_asks_the_rule():
-    session = create(targets={"accuracy": 0.3})
+    session = create(targets={"accuracy": 0.4})
     assert not session.should_stop()
     session.tell({query.id: truth(query) for query in session.ask(20)}, seconds=2)
     assert session.should_stop()

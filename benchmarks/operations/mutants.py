@@ -50,7 +50,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "claims": ("test_claims",),
     "methods/draws": ("test_draws", "test_whole_groups"),
     "methods/random_sample": ("test_random_sample",),
-    "methods/tradition": ("test_random_sample",),
+    "methods/tradition": ("test_random_sample", "test_random_stages"),
     "methods/assured/stages": ("test_stages", "test_whole_groups"),
     "methods/assured/whole_groups": ("test_whole_groups",),
     "methods/assured/design": ("test_designs",),

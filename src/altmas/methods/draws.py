@@ -49,7 +49,9 @@ def answered_whole(history: History, groups: Array) -> History:
     whole[order[: int(unanswered.argmax()) if unanswered.any() else len(order)]] = True
     volunteered = set(history.volunteered.tolist())
     labels = {row: code for row, code in history.labels.items() if whole[groups[row]] or row in volunteered}
-    return replace(history, labels=labels)
+    kept = np.cumsum([0, *(row in labels for row in history.labels)])
+    batches = (replace(one, labels_before=int(kept[min(one.labels_before, len(kept) - 1)])) for one in history.batches)
+    return replace(history, batches=tuple(batches), labels=labels)
 
 
 def successive_draws(

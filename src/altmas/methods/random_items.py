@@ -9,17 +9,19 @@ G* of (F2) in place of G: the mean takes more from groups of unequal size. Where
 error, labels count as if they came in whole groups (F4).
 Of a pool that is a random sample, the share f of all rows, a label with weight w has its square times 1 - f/w (P3): the
 sample within the sample, and the sample itself with (1 - f). Where a row stands for k_i rows, its weight is k_i R/n,
-and phi_i is k_i (D_i - the weighted mean of D); the interval reaches at least as far as rows nobody drew could (V4).
+and phi_i is k_i (D_i - the weighted mean of D). About the pool itself the interval reaches at least as far as points
+that nobody drew could move the metric (V4). For a metric without bounds it is that of skewed terms (V3), for an average
+precision with few labels of its class that of few trials (B9).
 Where whole groups are drawn, terms are added over them as for data like the pool, with 1 - n/R as it is, and the
 interval reaches at least as far as groups that nobody drew could (U5).                                           (U8)
 A sample in which every answer is right would have V = 0, so z^2 labels are added whose influence is at either end of
 its range with equal chances, wherever the metric has bounds; where labels come in groups, so do those that are added:
-there are as many of them to the effective number of labels, n over the effect of the groups. Points that were added to
-the pool together are a stratum of their own: n and R, the mean of phi and V are those of the stratum, and the variances
-are added.
+there are as many of them to the effective number of labels, n over the effect of the groups. Stages, and points that
+were added to the pool together, have n and R, the mean of phi and V of their own (B6), and c_s^2 V are added.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,11 +34,13 @@ from altmas.intervals import (
     largest_unseen,
     missed_tail,
     normal_quantile,
+    score_interval,
     student_quantile,
 )
 from altmas.methods.random_sample import Ahead
-from altmas.metrics import LabelWeights, Metric
-from altmas.metrics.averages import too_few_labels
+from altmas.methods.random_stages import RandomStage, stages_among
+from altmas.metrics import LabelWeights, Metric, table_of
+from altmas.metrics.averages import reach_of_unseen, too_few_labels, trials_by_class
 from altmas.metrics.influence import ItemInfluence
 from altmas.pool import Pool
 from altmas.superpopulation import (
@@ -59,7 +63,7 @@ NO_WHOLE_GROUP = "undefined: no group is answered whole yet"
 class _Linear:
     """A metric, or one side of a difference, at the sample: centred terms (N,), variance of pseudo-labels.
 
-    excess  most by which it is too high on average (below 0: too low);  drawn, rest  n and R
+    excess  most by which it is too high on average (below 0: too low);  drawn, rest  n and R;  used  (N,) its labels
     groups, crowd  how many equal groups its labels are worth (F2), and labels in each;  largest  most a term can be
     """
 
@@ -69,20 +73,27 @@ class _Linear:
     excess: float
     drawn: int
     rest: int
+    used: Array
     groups: float = math.inf
     crowd: float = 1.0
     largest: float = 0.0
     without: int = 0  # points that came together, none of which was drawn and labelled
-    unseen: tuple[float, float] = (0.0, 0.0)  # how far rows with weights could lower and raise it and stay unseen
+    unseen: tuple[float, float] = (0.0, 0.0)  # how far points could lower and raise it and stay unseen (V4)
+    hidden: tuple[float, float] = (0.0, 0.0)  # and how far classes of which no label tells (B8)
+    of_class: int = 0  # labels of the class of an average precision
 
 
-def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
-    """The estimate of any metric but a gap from a uniform random sample."""
-    sides = [_linear(task, history, part, factor) for factor, part in metric.parts]
+Supposed = Mapping[int, int]
+"""Labels of points that were left open, by row."""
+
+
+def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Supposed | None = None) -> Estimate:
+    """The estimate of any metric but a gap from a uniform random sample; supposed: labels of points left open."""
+    sides = [_linear(task, history, part, factor, supposed) for factor, part in metric.parts]
     value = sum(side.value for side in sides)
-    labels = _labels(task, history, metric)
+    labels, used = labels_of(task, history, metric), int(np.logical_or.reduce([side.used for side in sides]).sum())
     if math.isnan(value):
-        note = "undefined: no label yet" if labels == 0 else f"undefined: no label so far tells about {metric.name}"
+        note = "undefined: no label yet" if used == 0 else f"undefined: no label so far tells about {metric.name}"
         if task.units is not None and len(history.drawn) and history.drawn_labels == 0:
             note = NO_WHOLE_GROUP
         return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
@@ -95,29 +106,68 @@ def estimate_of_items(task: Task, history: History, metric: Metric) -> Estimate:
         return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
     complete = all(side.drawn == side.rest for side in sides)
     if complete and not task.beyond:
-        details = (task.confidence, labels, float(labels), "fixed-n", "every point is labelled: exact")
+        details = (task.confidence, labels, float(used), "fixed-n", "every point is labelled: exact")
         return Estimate(metric.name, value, value, value, *details)
-    if why := too_few_labels(metric, labels, len(task.pool.classes)):
+    if why := too_few_labels(metric, used, len(task.pool.classes)):
         return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=why)
-    drawn = labels if complete else min(side.drawn for side in sides)
+    drawn = used if complete else min(side.drawn for side in sides)
     if drawn < 2:
         note = "no interval: fewer than two drawn labels"
         return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
     groups = min(side.groups for side in sides)
     if groups < LEAST_GROUPS:
         return replace(without_groups(task, history, metric, groups), value=value)
-    variance, left, effect = _variance(task, sides, labels / _size(task, metric))
+    variance, left, effect = _variance(task, sides, used / _size(task, metric))
     worth = max(min(side.drawn for side in sides), 1) / max(effect, 1.0)
     low, high = _interval(metric, value, variance, sides, task.confidence, min(drawn, groups), worth)
-    reaches = task.pool.weights is not None or task.units is not None
-    for side, (factor, _) in zip(sides, metric.parts, strict=True) if reaches else ():
+    for side, (factor, _) in zip(sides, metric.parts, strict=True):
         down, up = side.unseen if factor > 0 else side.unseen[::-1]
-        low = max(metric.bounds[0], min(low, value - abs(factor) * down))
-        high = min(metric.bounds[1], max(high, value + abs(factor) * up))
-    effective = float(labels) if task.units is None else labels / max(effect, 1.0)
+        low, high = min(low, value - abs(factor) * down), max(high, value + abs(factor) * up)
+        down, up = side.hidden if factor > 0 else side.hidden[::-1]
+        low, high = max(metric.bounds[0], low - abs(factor) * down), min(metric.bounds[1], high + abs(factor) * up)
+    effective = float(used) if task.units is None else used / max(effect, 1.0)
     details = (task.confidence, labels, effective, "fixed-n", metric.about.caution)
     least = math.sqrt(left) * (high - low) / 2
     return Estimate(metric.name, value, low, high, *details, least_half_width=least)
+
+
+LEFT_OPEN = "labels told after an item that was left open do not count until it is answered or skipped"
+
+
+def with_left_open(
+    task: Task, history: History, metric: Metric, estimate: Callable[[Supposed | None], Estimate]
+) -> Estimate:
+    """The estimate, from as low to as high as with any label of the points that people left open (B5).
+
+    A sample that ends where somebody would not answer may end there because of the label. The labels that move the
+    metric most stand for all. Where whole groups are drawn, what is behind one that was left open is away already (U1).
+    """
+    found, moves = estimate(None), dict[int, Array]()
+    if task.units is not None:
+        return found
+    for factor, part in metric.parts:
+        members = part.members(task.pool)
+        sampled = stages_among(history, np.ones(len(task.pool), np.bool_) if members is None else members)
+        if not sampled.left_open:
+            continue
+        rows = np.flatnonzero(sampled.weights > 0)
+        weights = sampled.weights[rows] if task.pool.weights is None else (sampled.weights * task.pool.weights)[rows]
+        labels = LabelWeights(len(task.pool), len(task.pool.classes), rows, sampled.known[rows], weights)
+        _, items = part.moved_by(task.pool, labels)
+        for point in sampled.left_open:
+            moves[point] = moves.get(point, 0.0) + factor * items.rows(np.array([point]))[0]
+    if not moves:
+        return found
+    found = replace(found, note=f"{found.note}; {LEFT_OPEN}" if found.note else LEFT_OPEN)
+    if math.isnan(found.low):
+        return found
+    worst, best = (
+        estimate({point: int(choice(by_class)) for point, by_class in moves.items()})
+        for choice in (np.argmin, np.argmax)
+    )
+    low = metric.bounds[0] if math.isnan(worst.low) else min(found.low, worst.low)
+    high = metric.bounds[1] if math.isnan(best.high) else max(found.high, best.high)
+    return replace(found, low=low, high=high)
 
 
 def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float, float, float]:
@@ -147,10 +197,10 @@ def _effect(terms: Array, groups: Array, largest: float, crowd: float) -> float:
     return max(together / plain if plain > 0 else 0.0, least_effect(seen, crowd, 1.0))
 
 
-def effect_of_groups(task: Task, history: History, metric: Metric) -> Ahead:
+def effect_of_groups(task: Task, history: History, metric: Metric, supposed: Supposed | None = None) -> Ahead:
     """What groups make of the variance of a metric of a table; all labels drawn, or no point without one."""
-    side = _linear(task, history, metric, 1.0)
-    labelled = _labels(task, history, metric) / _size(task, metric)
+    side = _linear(task, history, metric, 1.0, supposed)
+    labelled = int(side.used.sum()) / _size(task, metric)
     if task.groups is None:
         return Ahead(1 - task.fraction * labelled, left=left_when_labelled(labelled, task.fraction))
     effect = max(_effect(side.terms, task.groups, side.largest, side.crowd), 1.0)
@@ -165,7 +215,7 @@ def without_groups(task: Task, history: History, metric: Metric, groups: float) 
         note = (
             f"no interval: what was drawn is worth about {groups:.1f} equal groups; at least {LEAST_GROUPS} are needed"
         )
-    labels = _labels(task, history, metric)
+    labels = labels_of(task, history, metric)
     return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
 
 
@@ -195,57 +245,75 @@ def _plain_interval(
     worth: float,
 ) -> tuple[float, float]:
     if not all(map(math.isfinite, metric.bounds)):
-        half = quantile * math.sqrt(variance)
-        return max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
+        return score_interval(value, _skewed(variance, sides), metric.bounds, quantile)
     added = normal_quantile(confidence) ** 2
     smoothed = (worth * variance + added * sum(side.pseudo for side in sides)) / (worth + added)
+    if len(sides) == 1 and sides[0].of_class:
+        smoothed = max(smoothed, _at_trials(value, variance, sides[0], added))
     return bounded_interval(min(max(value, metric.bounds[0]), metric.bounds[1]), smoothed, metric.bounds, quantile)
 
 
-def _linear(task: Task, history: History, metric: Metric, factor: float) -> _Linear:
+def _skewed(variance: float, sides: list[_Linear]) -> Evidence:
+    """The variance, which grows towards the side of rare large terms by sum of terms^3 / sum of terms^2 (V3)."""
+    terms = np.sum([side.terms for side in sides], axis=0)
+    second = float((terms**2).sum())
+    skew = float((terms**3).sum()) / second if second > 0 else 0.0
+    return Evidence(variance, max(-skew, 0.0), max(skew, 0.0))
+
+
+def _at_trials(value: float, variance: float, side: _Linear, added: float) -> float:
+    """The variance of an average precision with `added` labels of its class that are 0 or 1.                      (B9)
+
+    It is a mean over the k labels of the class; with few of them their spread says nothing.
+    """
+    k = side.of_class
+    inner = (value * k + added / 2) / (k + added)
+    most = inner * (1 - inner) / k * (1 - side.drawn / side.rest if side.rest > side.drawn else 1.0)
+    return (k * variance + added * most) / (k + added)
+
+
+def _linear(task: Task, history: History, metric: Metric, factor: float, supposed: Supposed | None = None) -> _Linear:
     pool, n_points = task.pool, len(task.pool)
     members = metric.members(pool)
     inside = np.ones(n_points, np.bool_) if members is None else members
-    volunteered = np.zeros(n_points, np.bool_)
-    volunteered[history.volunteered] = True
-    labelled, rest = inside & (history.known >= 0), inside & ~volunteered
-    strata = [_Stratum.of(part, rest, labelled) for part in history.domains]
-    weight = np.ones(n_points)
-    for stratum in strata:
-        weight[stratum.drawn] = stratum.rest / max(len(stratum.drawn), 1)
-    if pool.weights is not None:
-        weight *= pool.weights
-    rows = np.flatnonzero(labelled)
-    weights = weight[rows]
-    value, items = metric.moved_by(pool, LabelWeights(n_points, len(pool.classes), rows, history.known[rows], weights))
+    sampled = stages_among(history, inside, supposed)
+    strata, known = [_Stratum(stage) for stage in sampled.stages], sampled.known
+    used = sampled.weights > 0
+    rows = np.flatnonzero(used)
+    weights = sampled.weights[rows] if pool.weights is None else sampled.weights[rows] * pool.weights[rows]
+    value, items = metric.moved_by(pool, LabelWeights(n_points, len(pool.classes), rows, known[rows], weights))
     terms, pseudo, groups, crowd, largest = np.zeros(n_points), 0.0, math.inf, 1.0, 0.0
     n, total = sum(len(stratum.drawn) for stratum in strata), sum(stratum.rest for stratum in strata)
     unseen = (0.0, 0.0)
     if task.beyond and len(rows):
-        terms, ends = _terms_ahead(task, metric, items, history.known, rows, weights)
+        terms, ends = _terms_ahead(task, metric, items, known, rows, weights)
         pseudo = factor**2 * float(weights.sum()) ** 2 / len(rows) * float((ends**2).mean())
         pseudo *= 1 - task.fraction * len(rows) / float(weights.sum())
         terms, largest = factor * terms, 2 * abs(factor) * float(ends.max(initial=0.0) * weights.max())
         n, total = (len(rows), len(rows)) if n == total else (n, total)
         if task.groups is not None:
-            counts = trials_among(metric, pool, rows, history.known)
+            counts = trials_among(metric, pool, rows, known)
             groups = effective_groups(counts, task.groups[rows])
             crowd = float(counts.sum()) / max(groups, 1e-9)
             pseudo *= max(_effect(terms, task.groups, largest, crowd), 1.0)
     else:
         for stratum in strata:
-            terms[stratum.drawn] = factor * stratum.terms(items, history.known, pool.weights)
-            pseudo += factor**2 * stratum.pseudo(items, inside, alone=len(strata) == 1)
+            terms[stratum.drawn] = factor * stratum.terms(items, known, pool.weights)
+            pseudo += factor**2 * stratum.pseudo(items, alone=len(history.domains) == 1)
         if task.units is not None and n:
-            groups, crowd, largest = _of_groups(task, metric, items, inside, history.known, strata[0].drawn, total / n)
+            drawn = np.concatenate([stratum.drawn for stratum in strata])
+            groups, crowd, largest = _of_groups(task, metric, items, inside, known, drawn, total / n)
             largest *= abs(factor)
             pseudo *= max(_effect(terms, task.units, largest, crowd), 1.0)
-            unseen = _unseen_groups(task, items, rest, strata[0].drawn, history.known)
-        if pool.weights is not None:
-            unseen = _unseen(task, items, strata, inside & (history.known < 0), history.known)
+            unseen = _unseen_groups(task, items, inside & ~strata[0].stage.exact, drawn, known, used)
+        if pool.weights is not None or task.units is None:
+            unseen = _unseen(task, items, strata, used, known)
     excess = math.copysign(metric.excess(pool, terms**2), factor)
-    without = sum(stratum.rest for stratum in strata if not len(stratum.drawn)) if len(strata) > 1 else 0
-    return _Linear(factor * value, terms, pseudo, excess, n, total, groups, crowd, largest, without, unseen)
+    without = sum(stratum.rest for stratum in strata if not len(stratum.drawn)) if len(history.domains) > 1 else 0
+    hidden = _unseen_classes(task, metric, value, known, rows, int(inside.sum()) - len(rows))
+    of_class = int((known[rows] == metric.classes[0]).sum()) if metric.about.over_members else 0
+    sizes = (groups, crowd, largest, without)
+    return _Linear(factor * value, terms, pseudo, excess, n, total, used, *sizes, unseen, hidden, of_class)
 
 
 def _of_groups(
@@ -259,13 +327,15 @@ def _of_groups(
     return groups, float(counts.sum()) / max(groups, 1e-9), float((high - low)[inside].max(initial=0.0)) * weight
 
 
-def _unseen_groups(task: Task, items: ItemInfluence, rest: Array, drawn: Array, known: Array) -> tuple[float, float]:
+def _unseen_groups(
+    task: Task, items: ItemInfluence, rest: Array, drawn: Array, known: Array, used: Array
+) -> tuple[float, float]:
     """How far whole groups that nobody drew could lower and raise the metric and stay unseen (U5).
 
-    rest  (N,) points that were not volunteered;  drawn  rows of the sample
+    rest  (N,) points that were not volunteered;  drawn  rows of the sample;  used  (N,) labels that count
     """
     assert task.units is not None
-    open_ = np.flatnonzero(rest & (known < 0))
+    open_ = np.flatnonzero(rest & ~used)
     draws, groups = len(np.unique(task.units[drawn])), len(np.unique(task.units[rest]))
     reached = float((1 / (groups - np.arange(draws))).sum())
     mean, (low, high) = float(items.at(drawn, known[drawn]).mean()), items.range()
@@ -278,20 +348,24 @@ def _unseen_groups(task: Task, items: ItemInfluence, rest: Array, drawn: Array, 
 
 
 def _unseen(
-    task: Task, items: ItemInfluence, strata: list["_Stratum"], open_: Array, known: Array
+    task: Task, items: ItemInfluence, strata: list["_Stratum"], used: Array, known: Array
 ) -> tuple[float, float]:
-    """How far rows that nobody drew could lower and raise the metric and stay unseen (V4), all else as on average.
+    """How far points that nobody drew could lower and raise the metric and stay unseen (V4), all else as on average.
 
-    Every row of a stratum stays outside a sample of n of R with chance about 1 - n/R.
+    Every point of a stratum stays outside a sample of n of R with chance about 1 - n/R.
     """
     tail = missed_tail(normal_quantile(task.confidence))
-    hazard = np.zeros(len(known))
+    hazard, open_ = np.zeros(len(known)), np.zeros(len(known), np.bool_)
     for stratum in strata:
-        hazard[stratum.rows] = -math.log1p(-len(stratum.drawn) / (stratum.rest + 1))
-    assert task.pool.weights is not None
-    labelled = np.flatnonzero(known >= 0)
-    by_unit = items.at(labelled, known[labelled]) / task.pool.weights[labelled]
-    mean = task.pool.weights * float(np.average(by_unit, weights=task.pool.weights[labelled]))
+        left = stratum.stage.about & ~stratum.stage.exact
+        hazard[left] -= math.log1p(-len(stratum.drawn) / (stratum.rest + 1))
+        open_ |= left & ~used
+    labelled, constant = np.flatnonzero(used), np.broadcast_to(items.constant(), len(known))
+    if not len(labelled):
+        return 0.0, 0.0
+    own = np.ones(len(known)) if task.pool.weights is None else task.pool.weights
+    moves = items.at(labelled, known[labelled]) + constant[labelled]
+    mean = own * (float(moves.sum()) / float(own[labelled].sum())) - constant
     low, high = items.range()
     return (
         largest_unseen((mean - low)[open_], hazard[open_], tail),
@@ -299,39 +373,55 @@ def _unseen(
     )
 
 
+def _unseen_classes(
+    task: Task, metric: Metric, value: float, known: Array, rows: Array, unlabelled: int
+) -> tuple[float, float]:
+    """(B8), if it is a mean over classes: by its table, or by the classes that were seen."""
+    if not metric.about.over_classes or math.isnan(value) or task.beyond:
+        return 0.0, 0.0
+    classes = len(task.pool.classes)
+    seen, named = np.bincount(known[rows], minlength=classes) > 0, np.ones(classes, np.bool_)
+    if metric.is_table:
+        own = metric.rows(metric, task.pool)
+        table = table_of(own.codes[rows], known[rows], classes, n_rows=own.count)
+        seen, named = trials_by_class(metric, table)[1] > 0, np.bincount(own.codes, minlength=own.count) > 0
+    return reach_of_unseen(metric, value, seen, named, unlabelled)
+
+
 @dataclass(frozen=True)
 class _Stratum:
-    """Points that came together: their rows, how many were not volunteered, and which of those have a label."""
+    """A stage (B6), or the points that came together."""
 
-    rows: slice
-    rest: int
-    drawn: Array
+    stage: RandomStage
 
-    @classmethod
-    def of(cls, rows: slice, rest: Array, labelled: Array) -> "_Stratum":
-        drawn = np.flatnonzero(rest[rows] & labelled[rows]) + rows.start
-        return cls(rows, int(rest[rows].sum()), drawn)
+    @property
+    def rest(self) -> int:
+        return self.stage.rest
+
+    @property
+    def drawn(self) -> Array:
+        return self.stage.rows
 
     def terms(self, items: ItemInfluence, known: Array, weights: Array | None = None) -> Array:
-        """(n,) the centred terms of (S9); weights (N,) of the rows."""
+        """(n,) the centred terms of (S9), times c of the stage; weights (N,) of the rows."""
         n = len(self.drawn)
         if n < 2 or self.rest <= n:
             return np.zeros(n)
         moves = items.at(self.drawn, known[self.drawn]) + np.broadcast_to(items.constant(), len(known))[self.drawn]
-        scale = self.rest / n * math.sqrt((1 - n / self.rest) * n / (n - 1))
+        scale = self.stage.share * self.rest / n * math.sqrt((1 - n / self.rest) * n / (n - 1))
         if weights is None:
             return np.asarray(scale * (moves - moves.mean()))
         own = weights[self.drawn]
         return np.asarray(scale * (moves - own * (float(moves.sum()) / float(own.sum()))))
 
-    def pseudo(self, items: ItemInfluence, inside: Array, *, alone: bool) -> float:
+    def pseudo(self, items: ItemInfluence, *, alone: bool) -> float:
         """The variance of n labels whose influence is at either end of its range."""
         n = len(self.drawn)
         if self.rest <= n or (alone and n < 2) or n == 0:
             return 0.0
         low, high = items.range()
-        ends = ((high - low) / 2)[self.rows][inside[self.rows]]
-        return self.rest**2 * (1 - n / self.rest) / n * float((ends**2).mean())
+        ends = ((high - low) / 2)[self.stage.about]
+        return self.stage.share**2 * self.rest**2 * (1 - n / self.rest) / n * float((ends**2).mean())
 
 
 def _terms_ahead(
@@ -361,6 +451,7 @@ def _size(task: Task, metric: Metric) -> int:
     return len(task.pool) if members is None else int(members.sum())
 
 
-def _labels(task: Task, history: History, metric: Metric) -> int:
+def labels_of(task: Task, history: History, metric: Metric) -> int:
+    """How many labels of the metric's points are known, whether or not its value rests on them."""
     members = metric.members(task.pool)
     return int((history.known >= 0).sum() if members is None else (members & (history.known >= 0)).sum())

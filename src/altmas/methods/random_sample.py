@@ -1,4 +1,4 @@
-"""Metrics from a uniform random sample of the pool, with their intervals (B1, B2, C4, C5).
+"""Metrics from a uniform random sample of the pool, with their intervals (B1, B2, B7, B8, C4, C5).
 
 The pool has two parts: points whose labels were volunteered, known exactly, and the rest, of which a uniform sample
 was drawn. K = counts of the sample, n = its size, r_a = how many of the rest are predicted a (known).
@@ -15,13 +15,15 @@ import numpy as np
 from altmas.intervals import (
     Evidence,
     bounded_interval,
+    largest_unseen,
+    missed_tail,
     normal_quantile,
     score_interval,
     share_interval,
     student_quantile,
 )
 from altmas.metrics import Metric
-from altmas.metrics.averages import too_few_labels
+from altmas.metrics.averages import reach_of_unseen, too_few_labels, trials_by_class
 from altmas.types import Array
 
 
@@ -153,9 +155,17 @@ def _of_proportion(metric: Metric, sample: RandomSample, z: float) -> tuple[floa
 
 def _linearised(metric: Metric, value: float, sample: RandomSample, confidence: float) -> tuple[float, float]:
     """The interval by the gradient (C4): that of a share at the number of trials that would have this variance for a
-    metric between 0 and 1, value +- t se for any other."""
+    metric between 0 and 1, value +- t se for any other; never inside what nobody has seen could make of it."""
+    low, high = _by_variance(metric, value, sample, confidence)
+    down, up = _unseen_labels(metric, sample, missed_tail(normal_quantile(confidence)))
+    low, high = min(low, value - down), max(high, value + up)
+    down, up = _unseen_classes(metric, value, sample)
+    return max(metric.bounds[0], low - down), min(metric.bounds[1], high + up)
+
+
+def _by_variance(metric: Metric, value: float, sample: RandomSample, confidence: float) -> tuple[float, float]:
     n, z = sample.drawn / sample.effect, normal_quantile(confidence)
-    variance = _variance(metric, sample, z, stratified=sample.stratified)
+    variance = _variance(metric, sample, z, stratified=sample.stratified) + _variance_of_rare_classes(metric, sample)
     if metric.bounds == (0.0, 1.0) and variance > 0:
         inner = (value * n + z**2 / 2) / (n + z**2)
         return share_interval(value, inner * (1 - inner) / variance, z)
@@ -163,6 +173,51 @@ def _linearised(metric: Metric, value: float, sample: RandomSample, confidence: 
     if sample.ahead is not None:
         return bounded_interval(value, variance, metric.bounds, quantile)
     return score_interval(value, Evidence(variance), metric.bounds, quantile)
+
+
+def _unseen_labels(metric: Metric, sample: RandomSample, tail: float) -> tuple[float, float]:
+    """How far points that nobody drew could lower and raise a metric of the whole table and stay unseen (V4).
+
+    For shares, and for metrics of one class, the interval of a share says that; for means over classes (B7), (B8) do.
+    """
+    if metric.classes or metric.about.over_classes or not metric.needs_answers or sample.ahead is not None:
+        return 0.0, 0.0
+    moves, open_ = metric.gradient(sample.table), sample.rows - sample.counts.sum(1)
+    mean = float((sample.counts * moves).sum()) / sample.drawn
+    hazard = -math.log1p(-sample.drawn / (float(sample.rows.sum()) + 1)) * open_
+    return (
+        largest_unseen((mean - moves.min(1)) * open_, hazard, tail),
+        largest_unseen((moves.max(1) - mean) * open_, hazard, tail),
+    )
+
+
+def _unseen_classes(metric: Metric, value: float, sample: RandomSample) -> tuple[float, float]:
+    if not metric.about.over_classes:
+        return 0.0, 0.0
+    seen = trials_by_class(metric, sample.counts + sample.exact)[1] > 0
+    named = (sample.rows > 0) | (sample.exact.sum(1) > 0)
+    return reach_of_unseen(metric, value, seen, named, int(sample.rows.sum()) - sample.drawn)
+
+
+def _variance_of_rare_classes(metric: Metric, sample: RandomSample) -> float:
+    """What the variance of a mean over classes lacks where few labels of a class are all right or all wrong.    (B7)
+
+    With t_c of m_c right the variance of the share of a class is taken at (t_c + 1/2) / (m_c + 1), as Jeffreys does;
+    where labels come in groups, so do those that are added.
+    """
+    if not metric.about.over_classes or sample.drawn == 0:
+        return 0.0
+    right, trials = trials_by_class(metric, sample.counts)
+    _, exact = trials_by_class(metric, sample.exact)
+    seen = trials > 0
+    right, trials, exact = right[seen], trials[seen], exact[seen]
+    added = max(sample.effect, 1.0)
+    shown, smooth = right / trials, (right + added / 2) / (trials + added)
+    lacking = np.maximum(smooth * (1 - smooth) - shown * (1 - shown), 0.0) / trials
+    expanded = trials * (sample.rows.sum() / sample.drawn)
+    classes = int(((trials_by_class(metric, sample.counts + sample.exact)[1]) > 0).sum())
+    left = 1 - sample.drawn / sample.rows.sum() if sample.ahead is None else sample.effect
+    return float(left * (lacking * (expanded / (expanded + exact)) ** 2).sum() / classes**2)
 
 
 def _variance(metric: Metric, sample: RandomSample, z: float, *, stratified: bool) -> float:

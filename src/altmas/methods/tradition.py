@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +11,20 @@ from numpy.typing import NDArray
 from altmas.belief import Belief
 from altmas.estimates import Estimate, Estimates
 from altmas.history import Batch, History
+from altmas.intervals import anytime_quantile
 from altmas.methods.draws import answered_whole, uniform_draws, uniform_group_draws
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
-from altmas.methods.random_items import effect_of_groups, estimate_of_items, without_groups
+from altmas.methods.random_items import (
+    Supposed,
+    effect_of_groups,
+    estimate_of_items,
+    labels_of,
+    with_left_open,
+    without_groups,
+)
 from altmas.methods.random_sample import Ahead, RandomSample, interval_of_sample
+from altmas.methods.random_stages import stages_among
 from altmas.metrics import Metric, table_of
 from altmas.pool import Pool
 from altmas.superpopulation import LEAST_GROUPS
@@ -21,6 +32,10 @@ from altmas.task import Task
 from altmas.types import Array
 
 PROPOSE = "tradition: draws"
+FIRST = 20
+"""Labels at which intervals that hold at every look are narrowest at the earliest."""
+SUREST = 1 - 1e-9
+"""The highest confidence of a single look: where few labels say hardly anything, a higher one would say no less."""
 CLASS_STRENGTH = 4.0
 """Labels by which what is believed of one predicted class is drawn to what is seen of all."""
 
@@ -110,56 +125,84 @@ class Tradition(Method):
     def _estimate_of(self, task: Task, history: History, metric: Metric) -> Estimate:
         if metric.contrasts:
             return self._gap(task, history, metric)
-        sample = sample_of(task, history, metric, self.calibrate_rows) if metric.is_table else None
+        look = one_look(task, history)
+        found = with_left_open(look, history, metric, partial(self._if_supposed, look, history, metric))
+        return _of_all_looks(task, found)
+
+    def _if_supposed(self, task: Task, history: History, metric: Metric, supposed: Supposed | None) -> Estimate:
+        """The estimate of any metric but a gap, if points that were left open had the supposed labels."""
+        sample = sample_of(task, history, metric, self.calibrate_rows, supposed) if metric.is_table else None
         mixed = sample is not None and sample.volunteered > 0 and sample.drawn < sample.rows.sum()
         weighted = task.pool.weights is not None
         together = history.grown or task.units is not None  # what came together, or was drawn together
         if sample is None or weighted or together or (task.beyond and mixed):
-            return estimate_of_items(task, history, metric)
+            return estimate_of_items(task, history, metric, supposed)
         if task.beyond:
-            sample = _ahead(task, history, metric, sample)
+            sample = _ahead(task, history, metric, sample, supposed)
             if sample.ahead is not None and sample.ahead.groups < LEAST_GROUPS:
                 return without_groups(task, history, metric, sample.ahead.groups)
         value, low, high, note = interval_of_sample(metric, sample, task.confidence)
-        labels = sample.drawn + sample.volunteered
+        used = sample.drawn + sample.volunteered
         kind = "none" if math.isnan(low) else "fixed-n"
         left = 0.0 if sample.ahead is None or math.isnan(low) else math.sqrt(sample.ahead.left) * (high - low) / 2
-        details = (task.confidence, labels, float(labels), kind, note)
+        details = (task.confidence, labels_of(task, history, metric), float(used), kind, note)
         return Estimate(metric.name, value, low, high, *details, least_half_width=left)
 
     def _gap(self, task: Task, history: History, metric: Metric) -> Estimate:
         """Intervals of all pairs of groups together, by Bonferroni's inequality."""
-        alone = replace(task, confidence=1 - (1 - task.confidence) / len(metric.contrasts))
-        pairs = [estimate_of_items(alone, history, contrast) for contrast in metric.contrasts]
+        alone = one_look(replace(task, confidence=1 - (1 - task.confidence) / len(metric.contrasts)), history)
+        pairs = [
+            _of_all_looks(task, with_left_open(alone, history, pair, partial(estimate_of_items, alone, history, pair)))
+            for pair in metric.contrasts
+        ]
         values = [self._estimate_of(task, history, part).value for _, part in metric.parts]
         return gap_of(metric, pairs, values, task.confidence)
 
 
-def _ahead(task: Task, history: History, metric: Metric, sample: RandomSample) -> RandomSample:
+def one_look(task: Task, history: History) -> Task:
+    """The task at the confidence of each look, if the session may stop by what it sees: all of them then hold at once.
+
+    The quantile is that of an asymptotic confidence sequence, `anytime_quantile`.
+    """
+    if not task.stopping:
+        return task
+    planned = max(FIRST, (task.budget or 400) // 2)
+    quantile = anytime_quantile(task.confidence, history.drawn_labels, planned)
+    return replace(task, confidence=min(2 * NormalDist().cdf(quantile) - 1, SUREST))
+
+
+def _of_all_looks(task: Task, found: Estimate) -> Estimate:
+    """An estimate that was made for one look, as what it says at the confidence of the task."""
+    kind = "asymptotic" if task.stopping and found.interval == "fixed-n" else found.interval
+    return replace(found, confidence=task.confidence, interval=kind)
+
+
+def _ahead(
+    task: Task, history: History, metric: Metric, sample: RandomSample, supposed: Supposed | None
+) -> RandomSample:
     """The same labels as a sample of data like the pool; all of them drawn, or no point without one."""
     rows = sample.rows + sample.exact.sum(1)
     together = RandomSample(sample.counts + sample.exact, np.zeros_like(sample.exact), rows)
-    return replace(together, ahead=effect_of_groups(task, history, metric) if together.drawn else Ahead())
+    return replace(together, ahead=effect_of_groups(task, history, metric, supposed) if together.drawn else Ahead())
 
 
-def sample_of(task: Task, history: History, metric: Metric, calibrate_rows: bool) -> RandomSample:
-    """The labels of the metric's points, split into the drawn and the volunteered ones."""
-    rows_of, n_classes, members = metric.rows(metric, task.pool), len(task.pool.classes), metric.members(task.pool)
-    inside = np.ones(len(task.pool), np.bool_) if members is None else members
-    volunteered = np.zeros(len(task.pool), np.bool_)
-    volunteered[history.volunteered] = True
-    labelled = np.zeros(len(task.pool), np.bool_)
-    labelled[history.labelled] = True
-    known = history.known
+def sample_of(
+    task: Task, history: History, metric: Metric, calibrate_rows: bool, supposed: Supposed | None = None
+) -> RandomSample | None:
+    """The labels of the metric's points, split into the drawn and those known before; None for more than one stage."""
+    members = metric.members(task.pool)
+    sampled = stages_among(history, np.ones(len(task.pool), np.bool_) if members is None else members, supposed)
+    if len(sampled.stages) > 1:
+        return None
+    (stage,) = sampled.stages
+    rows_of, n_classes = metric.rows(metric, task.pool), len(task.pool.classes)
 
-    def table(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-        rows = np.flatnonzero(inside & labelled & chosen)
-        return table_of(rows_of.codes[rows], known[rows], n_classes, n_rows=rows_of.count)
+    def table(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        return table_of(rows_of.codes[rows], sampled.known[rows], n_classes, n_rows=rows_of.count)
 
-    rest = inside & ~volunteered
     return RandomSample(
-        counts=table(~volunteered),
-        exact=table(volunteered),
-        rows=np.bincount(rows_of.codes[rest], minlength=rows_of.count).astype(np.float64),
+        counts=table(stage.rows),
+        exact=table(np.flatnonzero(stage.exact)),
+        rows=np.bincount(rows_of.codes[stage.about & ~stage.exact], minlength=rows_of.count).astype(np.float64),
         calibrate_rows=calibrate_rows,
     )

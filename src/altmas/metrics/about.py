@@ -22,6 +22,7 @@ class About:
     meaning          in words; {0} and {1} stand for the classes in the metric's name
     lower_is_better  whether a smaller value is the better one
     over_classes     whether it is a mean over classes
+    over_members     whether it is a mean over the points of its class
     right_or_wrong   whether it looks at nothing but whether the model is right
     proportion       what a share of points counts; None for any other metric
     trials_known     whether the predictions alone tell how many points stand below the line
@@ -35,6 +36,7 @@ class About:
     meaning: str
     lower_is_better: bool = False
     over_classes: bool = False
+    over_members: bool = False
     right_or_wrong: bool = False
     proportion: Proportion | None = None
     trials_known: bool = False
@@ -144,7 +146,9 @@ ABOUT = {
         unit="an area",
     ),
     "macro_roc_auc": About("mean over the classes of the area under the ROC curve", over_classes=True, unit="an area"),
-    "average_precision": About("mean precision over the points that are {0}, by falling score", unit="an area"),
+    "average_precision": About(
+        "mean precision over the points that are {0}, by falling score", over_members=True, unit="an area"
+    ),
     "macro_average_precision": About("mean over the classes of average precision", over_classes=True, unit="an area"),
     "log_loss": About(
         "mean of -ln(score of the true class), scores below 1.2e-7 counted as that", lower_is_better=True, unit="nats"

@@ -159,6 +159,19 @@ def test_a_plan_says_what_labels_would_buy(tmp_path):
     assert run("plan").code == 2
 
 
+def test_a_plan_looks_beyond_a_budget_that_is_spent(tmp_path):
+    path, truth = make_session(tmp_path, "--target", "accuracy=0.08", "--budget", 25)
+    label_all(path, truth, 25)
+    found = json.loads(run("plan", path, "--json", "-q").out)
+    assert max(one["labels"] for one in found["widths"]) == 120 and 25 < found["targets"][0]["labels"] < 120
+
+
+def test_a_plan_looks_beyond_a_budget_that_is_too_small(tmp_path):
+    path, _ = make_session(tmp_path, "--target", "accuracy=0.08", "--budget", 20)
+    found = json.loads(run("plan", path, "--json", "-q").out)
+    assert {one["labels"] for one in found["widths"]} == {5, 10, 20, 40, 80} and found["targets"][0]["labels"] > 20
+
+
 def test_a_report_is_written_or_printed(tmp_path):
     path, truth = make_session(tmp_path)
     label_all(path, truth, 20)

@@ -253,7 +253,10 @@ Targets = Annotated[
     typer.Option(
         "--target",
         metavar="NAME=NUMBER",
-        help=literal('Half-width that is wanted, as "recall[cat]=0.04"; repeatable.'),
+        help=literal(
+            'Half-width that is wanted, as "recall[cat]=0.04"; repeatable. The session may then stop by what intervals '
+            "show, and they are wider, so that they hold at every look."
+        ),
         rich_help_panel=AIM,
     ),
 ]

@@ -10,6 +10,7 @@ import pytest
 
 import altmas
 from altmas import Pool, Session
+from altmas.cli import show
 from altmas.cli.speech import spoken
 from altmas.errors import PoolError
 from cli_world import make_session, run, write_table
@@ -155,3 +156,11 @@ def test_a_column_of_fractions_is_no_prediction(rows, tmp_path):
     assert ran.code == 2 and "expected classes" in ran.err and "--scores" in ran.err
     with pytest.raises(PoolError, match="neither an integer, a string nor a boolean"):
         Pool(predictions=numbers)
+
+
+# ---------------------------------------------------------------- headings of tables
+
+
+def test_headings_show_square_brackets_as_they_are(capsys):
+    show.table(("wave", "recall[cat]", "recall[/none]"), [("w1", "0.5", "0.6")], right=("recall[cat]",))
+    assert capsys.readouterr().out.split()[:3] == ["wave", "recall[cat]", "recall[/none]"]

@@ -106,7 +106,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Itera
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in columns:
         numeric = name in right
-        shown.add_column(name, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+        shown.add_column(Text(harmless(name)), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
     for row in rows:
         shown.add_row(*(Text(harmless(cell)) for cell in row))
     console().print(shown)

@@ -364,7 +364,7 @@ def test_usage_errors_end_with_2_and_name_the_near_command():
 def test_every_promised_command_exists():
     promised = (
         "demo init add-model plan label ask tell skip undo status estimate check compare rank threshold report "
-        "simulate export import sync extend monitor doctor"
+        "simulate export import sync extend monitor backup doctor"
     )
     assert set(promised.split()) == COMMANDS
 

@@ -164,7 +164,7 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) ->
         )
     low, high = metric.bounds
     if not low <= claim.value <= high:
-        percent = 1 < claim.value <= 100 and low <= claim.value / 100 <= high
+        percent = 2 <= claim.value <= 100 and low <= claim.value / 100 <= high
         hint = f"; did you mean {claim.value / 100:g}, or {claim.value:g}%?" if percent else ""
         raise PlanError(
             f"claim about {claim.metric!r}: {claim.value:g} is no value that it can take; expected {low:g} to "

@@ -18,7 +18,7 @@ from typer.core import TyperCommand
 
 from altmas.cli import show
 from altmas.cli.speech import mended, spoken
-from altmas.errors import AltmasError, PlanError
+from altmas.errors import AltmasError, PlanError, UnknownPoint
 from altmas.version import __version__
 
 FAULT = 70
@@ -118,6 +118,8 @@ def sentences() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
+    except UnknownPoint as error:  # a guessed id in a command that records would be another item
+        raise _ended(spoken(str(error)), f"{invoked.get()[0]} --help") from None
     except AltmasError as error:
         said = spoken(str(error))
         raise _ended(said, mended(said, *invoked.get())) from None

@@ -181,6 +181,14 @@ def test_a_report_is_written_or_printed(tmp_path):
     assert json.loads(run("report", path, "--json").out)["metrics"][0]["metric"] == "accuracy"
 
 
+@pytest.mark.parametrize("name", ["r.pdf", "r.txt"])
+def test_a_report_is_not_written_under_the_name_of_something_else(tmp_path, name):
+    path, _ = make_session(tmp_path)
+    ran = run("report", path, "-o", tmp_path / name)
+    assert ran.code == 2 and "ends in .html, .htm or .json" in ran.err and "print it" in ran.err
+    assert not (tmp_path / name).exists() and not (tmp_path / "r.json").exists()
+
+
 def test_files_go_out_and_labels_come_back(tmp_path):
     path, truth = make_session(tmp_path)
     sheet = tmp_path / "next.csv"

@@ -544,6 +544,13 @@ def test_people_and_a_forecast_stand_in_the_status(tmp_path):
     assert told["labels"] == 24 and told["until"] > 24 and 0 <= told["chance"] <= 1
 
 
+def test_no_forecast_stands_below_a_target_that_is_reached(tmp_path):
+    path, truth = make_session(tmp_path, "--target", "accuracy=0.3")
+    label_all(path, truth, 30)
+    shown = run("status", path).out
+    assert "stop: every target is reached" in shown and "ahead" not in shown
+
+
 @pytest.mark.paper
 def test_doctor_sees_what_is_missing(monkeypatch):
     monkeypatch.setattr(doctor, "PACKAGES", ["altmas", "no-such-package"])

@@ -75,9 +75,8 @@ def _given(before: str, right: str) -> str:
     """The word of a sentence in place of which the right one was meant; empty if there is none."""
     words = [Path(word.rstrip(":,;")).name for word in before.split() if "/" in word]
     words += [name or number for name, number in GIVEN.findall(before)]
-    return max(
-        (word for word in words if _likeness(word, right) >= ALIKE), key=lambda word: _likeness(word, right), default=""
-    )
+    alike = [(_likeness(word, right), word) for word in words]
+    return max((pair for pair in alike if pair[0] >= ALIKE), default=(0.0, ""))[1]
 
 
 def _likeness(word: str, right: str) -> float:

@@ -71,8 +71,8 @@ def _refuse(path: str | os.PathLike[str], files: list[Path], force: bool, kept: 
         writable(file, force=force, kept=kept)
     if not is_stream(path) and Path(path).suffix.lower() not in ("", ".html", ".htm", ".json"):
         raise FileError(
-            f"{path} was not written: a report is HTML or JSON; give a name that ends in .html, .htm or .json (for a PDF "
-            "or paper, open the .html in a browser and print it)"
+            f"{path} was not written: a report is HTML or JSON; give a name that ends in .html, .htm or .json (for a "
+            "PDF or paper, open the .html in a browser and print it)"
         )
 
 

@@ -158,6 +158,21 @@ def test_a_column_of_fractions_is_no_prediction(rows, tmp_path):
         Pool(predictions=numbers)
 
 
+# ---------------------------------------------------------------- what help texts promise
+
+
+def test_the_help_of_compare_says_which_metrics_it_compares():
+    said = " ".join(run("compare", "--help").out.replace("│", " ").split())
+    assert "By default the metrics of the session." in said and "Default: accuracy" not in said
+
+
+def test_a_lease_is_not_negative(tmp_path):
+    path, _ = make_session(tmp_path)
+    for command in ("label", "ask"):
+        refused = run(command, path, "--lease", "-1")
+        assert refused.code == 2 and "--lease" in refused.err and "Invalid value" in refused.err
+
+
 # ---------------------------------------------------------------- headings of tables
 
 

@@ -155,7 +155,7 @@ def label(
         ),
     ] = None,
     lease: Annotated[
-        float, typer.Option("--lease", help="Seconds for which an item stays with whoever was shown it.")
+        float, typer.Option("--lease", min=0, help="Seconds for which an item stays with whoever was shown it.")
     ] = LEASE_SECONDS,
 ) -> None:
     """Label items: on a page in the browser, or with --terminal here.

@@ -238,6 +238,17 @@ Metrics = Annotated[
         rich_help_panel=AIM,
     ),
 ]
+MetricsOfSession = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        "-m",
+        metavar="NAME",
+        autocompletion=metric_names,
+        help="A metric to compare by; repeatable. By default the metrics of the session.",
+        rich_help_panel=AIM,
+    ),
+]
 Method = Annotated[
     str | None,
     typer.Option(

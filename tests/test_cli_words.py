@@ -173,6 +173,25 @@ def test_a_lease_is_not_negative(tmp_path):
         assert refused.code == 2 and "--lease" in refused.err and "Invalid value" in refused.err
 
 
+# ---------------------------------------------------------------- what labels are worth
+
+
+def test_worth_is_shown_from_twenty_drawn_labels_on_and_explained(tmp_path):
+    path, truth = make_session(tmp_path)
+    for labels, worth in ((15, "-"), (5, "20")):
+        with Session.open(path) as session:
+            for query in session.ask(labels):
+                session.tell(query.id, truth[str(query.id)])
+        shown = run("estimate", path)
+        for out in (shown.out, run("status", path).out):
+            row = next(line.split() for line in out.splitlines() if line.startswith("accuracy"))
+            assert row[row.index("fixed-n") - 1] == worth, out
+        page = json.loads(run("report", path, "--json").out)["metrics"][0]
+        assert (page["worth"], page["gain"]) == ((None, None) if worth == "-" else (20, 1))
+        assert page["effective_labels"] is not None
+        assert ("priced" if worth == "20" else "not shown with fewer than 20 drawn labels") in shown.err
+
+
 # ---------------------------------------------------------------- headings of tables
 
 

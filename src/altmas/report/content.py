@@ -17,7 +17,7 @@ import numpy as np
 
 from altmas.alone import models_alone
 from altmas.errors import AltmasError
-from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates
+from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates, shown_worth
 from altmas.frames import plain
 from altmas.guaranteed import guaranteed_decision
 from altmas.history import History
@@ -144,7 +144,8 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
         if sample is not None:
             check = weighted_interval(session.pool, history, metric, estimate.confidence, sample)
             alarm = weighted_interval(session.pool, history, metric, math.erf(ALARM / math.sqrt(2)), sample)
-        gain = estimate.effective_labels / estimate.labels if estimate.labels else math.nan
+        worth = shown_worth(estimate.effective_labels, history.drawn_labels)
+        gain = worth / estimate.labels if estimate.labels else math.nan
         apart = estimate.value < alarm[1] or estimate.value > alarm[2]
         rows.append(
             asdict(estimate)
@@ -155,7 +156,7 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
                 ),
             }
             | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
-            | {"gain": gain, "bounds": list(metric.bounds), "lower_is_better": metric.lower_is_better}
+            | {"worth": worth, "gain": gain, "bounds": list(metric.bounds), "lower_is_better": metric.lower_is_better}
             | {"kind": metric.kind, "where": metric.where}
             | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}
         )

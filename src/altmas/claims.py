@@ -8,6 +8,7 @@ from altmas.errors import PlanError
 from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate
 from altmas.guaranteed import guaranteed_decision, offers_guarantee, too_many_weights
 from altmas.metrics import metric_set
+from altmas.suggest import listing
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 Answer = Literal["shown", "refuted", "undecided"]
 
 CLAIM = re.compile(r"^(?P<metric>.*\S)\s*(?P<relation>>=|<=|>|<)\s*(?P<value>[-+.\deE]+)\s*(?P<percent>%?)$", re.DOTALL)
+TURNED = re.compile(r"=\s*([<>])(?=\s*[-+.\deE]+\s*%?$)")
+"""=> and =< before the number, for >= and <=."""
 WORDS = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
 
 
@@ -29,7 +32,7 @@ class Claim:
     @classmethod
     def parse(cls, text: str) -> "Claim":
         """The claim that a text makes; PlanError if it makes none."""
-        match = CLAIM.match(text.strip())
+        match = CLAIM.match(TURNED.sub(r"\1=", text.strip()))
         try:
             if match is None:
                 raise ValueError
@@ -141,7 +144,10 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool = False) ->
     claim = Claim.parse(claim) if isinstance(claim, str) else claim
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
-        raise PlanError(f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
+        names = listing(one.name for one in (metric, *others))
+        raise PlanError(
+            f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}"
+        )
     about = session.task.population
     if guarantee and about == "future":
         raise PlanError(

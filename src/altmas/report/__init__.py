@@ -69,6 +69,9 @@ def _refuse(path: str | os.PathLike[str], files: list[Path], force: bool, kept: 
     """OutputExists or FileError if one of the files may not be written, or has the name of something else."""
     for file in files:
         writable(file, force=force, kept=kept)
+    folder = Path(os.path.realpath(path)).parent
+    if not is_stream(path) and not os.access(folder, os.W_OK):
+        raise FileError(f"{path} cannot be written: the folder {folder} is read-only; give a name in another folder")
     if not is_stream(path) and Path(path).suffix.lower() not in ("", ".html", ".htm", ".json"):
         raise FileError(
             f"{path} was not written: a report is HTML or JSON; give a name that ends in .html, .htm or .json (for a "

@@ -292,6 +292,18 @@ def test_a_read_only_folder_is_said_of_the_name_that_was_given(tmp_path, monkeyp
     assert ran.code == 2 and f"{tmp_path / 'taken' / 'r.jsonl'} cannot be written" in ran.err
 
 
+def test_a_table_as_spreadsheets_write_it_in_some_countries_makes_a_session(tmp_path):
+    rows = "".join(f"{k};{'gültig' if k % 3 else 'ungültig'};{k / 7:.3f}\n".replace(".", ",") for k in range(30))
+    (tmp_path / "t.csv").write_bytes(f"id;Urteil;p\n{rows}".encode("cp1252"))
+    roles = ("--data", tmp_path / "t.csv", "--id", "id", "--prediction", "Urteil", "--features", "p")
+    refused = run("init", tmp_path / "s.altmas", *roles)
+    assert refused.code == 2 and "--encoding cp1252" in refused.err
+    made = run("init", tmp_path / "s.altmas", *roles, "--encoding", "cp1252")
+    assert made.code == 0 and "its columns are separated by semicolons" in made.err and "'gültig'" in made.out
+    with Session.open(tmp_path / "s.altmas") as session:  # read again in the same way
+        assert session.pool.classes == ("gültig", "ungültig") and session.pool.features.shape == (30, 1)
+
+
 # ---------------------------------------------------------------- simulate
 
 

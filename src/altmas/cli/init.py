@@ -41,6 +41,7 @@ def init(
     weight: opt.Weight = None,
     sample: opt.Sample = None,
     store: opt.Store = None,
+    encoding: opt.Encoding = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budget: Annotated[
@@ -96,7 +97,21 @@ def init(
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
     pool = opt.pool_of(
-        data, prediction, id, features, scores, slices, show_, classes, group, weight, sample, seed, store, values
+        data,
+        prediction,
+        id,
+        features,
+        scores,
+        slices,
+        show_,
+        classes,
+        group,
+        weight,
+        sample,
+        seed,
+        store,
+        values,
+        encoding,
     )
     if pool.source is None and not archivable(pool):
         raise PoolError(

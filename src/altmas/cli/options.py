@@ -15,6 +15,8 @@ from altmas.methods import GROUPS, METHODS, grouped
 from altmas.metrics import known_names
 from altmas.outputs import STDOUT
 from altmas.pool import Pool
+from altmas.pool.engines import is_address
+from altmas.pool.files import how_written
 from altmas.pool.first_phase import AUTOMATIC, LARGE
 from altmas.pool.tables import AUTO
 from altmas.session import Session
@@ -164,6 +166,16 @@ Store = Annotated[
         "--store",
         metavar="FILE.parquet",
         help="Keep what is read there, and numbers in .npy files beside it: for tables that are not on this machine.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="How a .csv file is written that is not UTF-8, as cp1252 (Windows) or latin-1.",
         rich_help_panel=POOL,
         show_default=False,
     ),
@@ -320,6 +332,7 @@ def pool_of(
     seed: int = 0,
     store: Path | None = None,
     values: Sequence[str] | None = None,
+    encoding: str | None = None,
 ) -> "Pool":
     """The pool that the options describe."""
     with working("reading the table"):
@@ -338,7 +351,10 @@ def pool_of(
             sample=sample,
             sample_seed=seed,
             store=store,
+            encoding=encoding,
         )
+    if how := "" if is_address(data) else how_written(data, encoding):
+        hint(f"note: {data}: {how}")
     if pool.sampled_from is not None:
         hint(
             f"a random sample of {len(pool):,} of {pool.sampled_from:,} rows is the pool; intervals are about all rows"

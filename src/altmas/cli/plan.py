@@ -43,6 +43,7 @@ def plan(
     values: opt.Values = None,
     weight: opt.Weight = None,
     sample: opt.Sample = None,
+    encoding: opt.Encoding = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budgets: Annotated[
@@ -98,7 +99,20 @@ def plan(
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
         pool = opt.pool_of(
-            data, prediction, None, features, scores, slices, show_, classes, group, weight, sample, seed, values=values
+            data,
+            prediction,
+            None,
+            features,
+            scores,
+            slices,
+            show_,
+            classes,
+            group,
+            weight,
+            sample,
+            seed,
+            values=values,
+            encoding=encoding,
         )
     if chosen.traits.interval == "none":
         show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")

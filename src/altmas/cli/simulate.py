@@ -50,6 +50,7 @@ def simulate(
     values: opt.Values = None,
     weight: opt.Weight = None,
     sample: opt.Sample = None,
+    encoding: opt.Encoding = None,
     metrics: opt.Metrics = None,
     methods: Annotated[
         list[str] | None,
@@ -91,11 +92,25 @@ def simulate(
 
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
-    true = classes_of(data, truth)
-    predicted = {name for column in prediction or () for name in classes_of(data, column).tolist()}
+    true = classes_of(data, truth, encoding)
+    predicted = {name for column in prediction or () for name in classes_of(data, column, encoding).tolist()}
     _refuse_other_names(truth, set(true.tolist()), prediction or (), predicted)
     names = classes or sorted({*true.tolist(), *predicted}, key=lambda name: (str(type(name)), name))
-    pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names, group, weight, 0, values=values)
+    pool = opt.pool_of(
+        data,
+        prediction,
+        None,
+        features,
+        scores,
+        slices,
+        None,
+        names,
+        group,
+        weight,
+        0,
+        values=values,
+        encoding=encoding,
+    )
     with _saying_what_is_kept(results):
         simulation = run(
             pool,

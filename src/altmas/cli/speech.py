@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 WORDS: tuple[tuple[str, str], ...] = (
+    (r"say encoding='cp1252' \(--encoding cp1252\)", "give --encoding cp1252"),
     (r"classes=\[\.\.\.\] \(--class, repeated\)", "--class, repeated,"),
     (r"scores=\.\.\. to the pool \(--scores\)", "--scores COLUMN"),
     (r"pass slices=\{\.\.\.\} to the pool, or --slice COLUMN", "name the column with --slice COLUMN"),

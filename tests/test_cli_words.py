@@ -169,6 +169,11 @@ def test_the_help_of_compare_says_which_metrics_it_compares():
     assert "By default the metrics of the session." in said and "Default: accuracy" not in said
 
 
+def test_flags_are_shown_without_a_type():
+    shown = run("status", "--help").out
+    assert "--quiet" in shown and "bool" not in shown and "<path>" in shown.lower()
+
+
 def test_a_lease_is_not_negative(tmp_path):
     path, _ = make_session(tmp_path)
     for command in ("label", "ask"):
@@ -302,6 +307,31 @@ def test_a_table_as_spreadsheets_write_it_in_some_countries_makes_a_session(tmp_
     assert made.code == 0 and "its columns are separated by semicolons" in made.err and "'gültig'" in made.out
     with Session.open(tmp_path / "s.altmas") as session:  # read again in the same way
         assert session.pool.classes == ("gültig", "ungültig") and session.pool.features.shape == (30, 1)
+
+
+def test_images_that_are_not_there_are_noticed_when_the_session_is_made(tmp_path):
+    (tmp_path / "there.png").write_bytes(b"")
+    rows = "".join(f"{k},{'ab'[k % 2]},{'there' if k % 2 else 'gone'}.png\n" for k in range(6))
+    (tmp_path / "t.csv").write_text(f"id,said,image\n{rows}")
+    roles = (
+        "--data",
+        tmp_path / "t.csv",
+        "--id",
+        "id",
+        "--prediction",
+        "said",
+        "--features",
+        "none",
+        "--show",
+        "image",
+    )
+    made = run("init", tmp_path / "s.altmas", *roles)
+    assert made.code == 0
+    assert (
+        f"note: 3 of the first 6 image paths lead to no file, such as 'gone.png'; paths start at {tmp_path}" in made.err
+    )
+    (tmp_path / "gone.png").write_bytes(b"")
+    assert "lead to no file" not in run("init", tmp_path / "u.altmas", *roles).err
 
 
 # ---------------------------------------------------------------- simulate

@@ -49,6 +49,14 @@ invoked: ContextVar[tuple[str, list[str]]] = ContextVar("invoked", default=("alt
 class OneValueEach(TyperCommand):
     """A command that refuses an option which takes one value and is given twice: neither is silently dropped."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters; of flags help shows no type, since they take no value."""
+        params = list(super().get_params(ctx))
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.display_type_rich = lambda ctx: None  # type: ignore[attr-defined]
+        return params
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The remaining arguments; a usage error names an option that was repeated."""
         invoked.set((ctx.command_path, list(args)))

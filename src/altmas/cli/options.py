@@ -11,6 +11,7 @@ from altmas.cli.app import literal, trusted
 from altmas.cli.show import hint, working
 from altmas.errors import PlanError
 from altmas.interop import FORMATS
+from altmas.items.parts import folder_of, missing_images
 from altmas.methods import GROUPS, METHODS, grouped
 from altmas.metrics import known_names
 from altmas.outputs import STDOUT
@@ -365,6 +366,12 @@ def pool_of(
         hint(f"no features of what is shown: {pool.unmade}")
     for notice in pool.notices:
         hint(f"note: {notice}")
+    missing, paths = missing_images(pool)
+    if missing:
+        hint(
+            f"note: {len(missing)} of the first {paths:,} image paths lead to no file, such as {missing[0]!r}; paths "
+            f"start at {folder_of(pool)}"
+        )
     return pool
 
 

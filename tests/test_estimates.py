@@ -38,6 +38,11 @@ def test_json_has_null_where_nothing_is_known():
     assert second["value"] is None and second["effective_labels"] is None
 
 
+def test_one_estimate_is_shown_in_a_notebook_as_a_row_of_the_table():
+    assert GOOD._repr_html_().count("<tr>") == 2 and "0.8125" in GOOD._repr_html_()
+    assert "<cat>" not in NONE._repr_html_() and "recall[&lt;cat&gt;]" in NONE._repr_html_()
+
+
 def test_a_handful_of_labels_does_not_tell_what_they_are_worth():
     few = Estimates((replace(GOOD, labels=19),), "tradition")
     assert "<td>200</td>" in BOTH._repr_html_() and "<td>200</td>" not in few._repr_html_()

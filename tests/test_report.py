@@ -15,6 +15,7 @@ from altmas.metrics import metric_set, table_of
 from altmas.report import content
 from altmas.report.content import label_counts
 from altmas.report.headline import headline_of, labels_needed, round_up
+from altmas.report.html import breaks
 from altmas.report.sensitivity import corrected, worst
 from altmas.report.words import verdict_of
 from altmas.session import Session
@@ -360,6 +361,11 @@ def test_the_headline_is_a_verdict_and_the_next_step():
 )
 def test_the_headline_says_what_holds(metric, words):
     assert words in said(content_with(metric))
+
+
+def test_names_are_broken_between_their_parts():
+    assert breaks("recall[cat]@site=A") == "recall<wbr>[cat]@<wbr>site=<wbr>A"
+    assert breaks("macro_f1") == "macro_<wbr>f1" and breaks("<b>") == "&lt;b&gt;"
 
 
 def test_one_label_is_spoken_of_as_one():

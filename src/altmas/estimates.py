@@ -63,6 +63,9 @@ class Estimate:
         bounds = "" if math.isnan(self.low) else f"  [{self.low:.4f}, {self.high:.4f}]"
         return f"{self.metric:<24} {value}{bounds}{'  ' + self.note if self.note else ''}"
 
+    def _repr_html_(self) -> str:
+        return _table((self,))
+
 
 @dataclass(frozen=True)
 class Estimates(Sequence[Estimate]):
@@ -109,9 +112,7 @@ class Estimates(Sequence[Estimate]):
         return frame_of([asdict(estimate) for estimate in self.values])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("metric", "estimate", "interval", "labels", "worth", "note"))
-        rows, about = "".join(map(_row, self.values)), escape(about_in_words(self.about))
-        return f"<table><caption>{about}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return _table(self.values, f"<caption>{escape(about_in_words(self.about))}</caption>")
 
 
 ABOUT_WHAT = {
@@ -147,6 +148,12 @@ def shown_value(value: float, labels: int) -> str:
 def shown_worth(worth: float, labels: int) -> float:
     """What labels are worth, for display; nan with fewer than LEAST_DRAWN of them, which cannot tell."""
     return worth if labels >= LEAST_DRAWN else math.nan
+
+
+def _table(values: Sequence[Estimate], caption: str = "") -> str:
+    head = "".join(f"<th>{name}</th>" for name in ("metric", "estimate", "interval", "labels", "worth", "note"))
+    rows = "".join(map(_row, values))
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _row(estimate: Estimate) -> str:

@@ -159,6 +159,13 @@ def test_a_plan_says_what_labels_would_buy(tmp_path):
     assert run("plan").code == 2
 
 
+def test_a_plan_for_a_target_says_which_intervals_hold_at_every_look(tmp_path):
+    make_session(tmp_path)
+    roles = ("--data", tmp_path / "preds.csv", "--prediction", "vendor_label", "-q", "--worlds", 1, "--budget", 30)
+    note = "With a target or a threshold intervals of assured hold at every look"
+    assert note in run("plan", *roles, "--target", "accuracy=0.2").out and note not in run("plan", *roles).out
+
+
 def test_a_plan_looks_beyond_a_budget_that_is_spent(tmp_path):
     path, truth = make_session(tmp_path, "--target", "accuracy=0.08", "--budget", 25)
     label_all(path, truth, 25)

@@ -135,7 +135,7 @@ def test_a_claim_is_about_one_metric_that_exists(session):
     [
         (Claim("accuracy", ">=", 90), "expected 0 to 1; did you mean 0.9, or 90%?"),
         (Claim("accuracy", ">=", 100), "expected 0 to 1; did you mean 1, or 100%?"),
-        (Claim("accuracy", ">=", 1.5), "expected 0 to 1; did you mean 0.015, or 1.5%?"),
+        (Claim("accuracy", ">=", 1.5), "expected 0 to 1"),
         (Claim("accuracy", ">=", 101), "expected 0 to 1"),
         (Claim("accuracy", ">=", -0.1), "expected 0 to 1"),
     ],

@@ -159,6 +159,26 @@ def test_a_plan_says_what_labels_would_buy(tmp_path):
     assert run("plan").code == 2
 
 
+def test_a_plan_for_a_target_says_which_intervals_hold_at_every_look(tmp_path):
+    make_session(tmp_path)
+    roles = ("--data", tmp_path / "preds.csv", "--prediction", "vendor_label", "-q", "--worlds", 1, "--budget", 30)
+    note = "With a target or a threshold intervals of assured hold at every look"
+    assert note in run("plan", *roles, "--target", "accuracy=0.2").out and note not in run("plan", *roles).out
+
+
+def test_a_plan_looks_beyond_a_budget_that_is_spent(tmp_path):
+    path, truth = make_session(tmp_path, "--target", "accuracy=0.08", "--budget", 25)
+    label_all(path, truth, 25)
+    found = json.loads(run("plan", path, "--json", "-q").out)
+    assert max(one["labels"] for one in found["widths"]) == 120 and 25 < found["targets"][0]["labels"] < 120
+
+
+def test_a_plan_looks_beyond_a_budget_that_is_too_small(tmp_path):
+    path, _ = make_session(tmp_path, "--target", "accuracy=0.08", "--budget", 20)
+    found = json.loads(run("plan", path, "--json", "-q").out)
+    assert {one["labels"] for one in found["widths"]} == {5, 10, 20, 40, 80} and found["targets"][0]["labels"] > 20
+
+
 def test_a_report_is_written_or_printed(tmp_path):
     path, truth = make_session(tmp_path)
     label_all(path, truth, 20)
@@ -166,6 +186,14 @@ def test_a_report_is_written_or_printed(tmp_path):
     assert ran.code == 0 and ran.out.startswith("accuracy is ") and str(tmp_path / "r.html") in ran.err
     assert "<html" in (tmp_path / "r.html").read_text(encoding="utf-8")[:500]
     assert json.loads(run("report", path, "--json").out)["metrics"][0]["metric"] == "accuracy"
+
+
+@pytest.mark.parametrize("name", ["r.pdf", "r.txt"])
+def test_a_report_is_not_written_under_the_name_of_something_else(tmp_path, name):
+    path, _ = make_session(tmp_path)
+    ran = run("report", path, "-o", tmp_path / name)
+    assert ran.code == 2 and "ends in .html, .htm or .json" in ran.err and "print it" in ran.err
+    assert not (tmp_path / name).exists() and not (tmp_path / "r.json").exists()
 
 
 def test_files_go_out_and_labels_come_back(tmp_path):
@@ -351,7 +379,7 @@ def test_usage_errors_end_with_2_and_name_the_near_command():
 def test_every_promised_command_exists():
     promised = (
         "demo init add-model plan label ask tell skip undo status estimate check compare rank threshold report "
-        "simulate export import sync extend monitor doctor"
+        "simulate export import sync extend monitor backup doctor"
     )
     assert set(promised.split()) == COMMANDS
 
@@ -521,6 +549,13 @@ def test_people_and_a_forecast_stand_in_the_status(tmp_path):
     assert "ahead: " in shown and " chance to settle it" in shown
     told = json.loads(run("status", path, "--json").out)["decision"]["forecast"]
     assert told["labels"] == 24 and told["until"] > 24 and 0 <= told["chance"] <= 1
+
+
+def test_no_forecast_stands_below_a_target_that_is_reached(tmp_path):
+    path, truth = make_session(tmp_path, "--target", "accuracy=0.3")
+    label_all(path, truth, 30)
+    shown = run("status", path).out
+    assert "stop: every target is reached" in shown and "ahead" not in shown
 
 
 @pytest.mark.paper

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import pytest
 
 import altmas
 from altmas import Pool, Session
+from altmas.claims import Claim
+from altmas.cli import show
+from altmas.cli.simulate import _saying_what_is_kept as saying_what_is_kept
 from altmas.cli.speech import spoken
 from altmas.errors import PoolError
-from cli_world import make_session, run, write_table
+from cli_world import make_session, run, start, write_table
 
 SOURCES = Path(altmas.__file__).parent
 
@@ -155,3 +159,201 @@ def test_a_column_of_fractions_is_no_prediction(rows, tmp_path):
     assert ran.code == 2 and "expected classes" in ran.err and "--scores" in ran.err
     with pytest.raises(PoolError, match="neither an integer, a string nor a boolean"):
         Pool(predictions=numbers)
+
+
+# ---------------------------------------------------------------- what help texts promise
+
+
+def test_the_help_of_compare_says_which_metrics_it_compares():
+    said = " ".join(run("compare", "--help").out.replace("│", " ").split())
+    assert "By default the metrics of the session." in said and "Default: accuracy" not in said
+
+
+def test_flags_are_shown_without_a_type():
+    shown = run("status", "--help").out
+    assert "--quiet" in shown and "bool" not in shown and "<path>" in shown.lower()
+
+
+def test_a_lease_is_not_negative(tmp_path):
+    path, _ = make_session(tmp_path)
+    for command in ("label", "ask"):
+        refused = run(command, path, "--lease", "-1")
+        assert refused.code == 2 and "--lease" in refused.err and "Invalid value" in refused.err
+
+
+# ---------------------------------------------------------------- what labels are worth
+
+
+def test_worth_is_shown_from_twenty_drawn_labels_on_and_explained(tmp_path):
+    path, truth = make_session(tmp_path)
+    for labels, worth in ((15, "-"), (5, "20")):
+        with Session.open(path) as session:
+            for query in session.ask(labels):
+                session.tell(query.id, truth[str(query.id)])
+        shown = run("estimate", path)
+        for out in (shown.out, run("status", path).out):
+            row = next(line.split() for line in out.splitlines() if line.startswith("accuracy"))
+            assert row[row.index("fixed-n") - 1] == worth, out
+        page = json.loads(run("report", path, "--json").out)["metrics"][0]
+        assert (page["worth"], page["gain"]) == ((None, None) if worth == "-" else (20, 1))
+        assert page["effective_labels"] is not None
+        assert ("priced" if worth == "20" else "not shown with fewer than 20 drawn labels") in shown.err
+
+
+# ---------------------------------------------------------------- headings of tables
+
+
+def test_headings_show_square_brackets_as_they_are(capsys):
+    show.table(("wave", "recall[cat]", "recall[/none]"), [("w1", "0.5", "0.6")], right=("recall[cat]",))
+    assert capsys.readouterr().out.split()[:3] == ["wave", "recall[cat]", "recall[/none]"]
+
+
+# ---------------------------------------------------------------- what comes next
+
+
+def told(path: Path, truth: dict[str, str], n: int) -> None:
+    with Session.open(path) as session:
+        for query in session.ask(n):
+            session.tell(query.id, truth[str(query.id)])
+
+
+def test_a_forecast_says_with_how_many_labels(tmp_path):
+    path, truth = make_session(tmp_path, "--budget", 60)
+    told(path, truth, 30)
+    assert "ahead: with 60 labels accuracy probably within 0." in run("status", path).out
+
+
+def test_extending_a_session_whose_budget_is_spent_says_to_raise_it(tmp_path):
+    path, truth = make_session(tmp_path, "--budget", 5)
+    told(path, truth, 5)
+    spent = run("extend", path, "--metric", "recall[cat]")
+    assert "the budget of 5 labels is spent; raise it with altmas extend" in spent.err and "next:" not in spent.err
+    assert f"next: altmas label {path}" in run("extend", path, "--budget", 50).err
+
+
+def test_asking_beyond_the_goal_says_that_it_is_reached(tmp_path):
+    path, truth = make_session(tmp_path, "--target", "accuracy=0.3")
+    assert "goal" not in run("ask", path).err
+    told(path, truth, 30)
+    asked = run("ask", path, "-n", 2)
+    assert len(asked.out.splitlines()) == 2 and "note: the goal is reached (accuracy: ±" in asked.err
+
+
+def test_a_claim_about_several_metrics_names_them(tmp_path):
+    path, _ = make_session(tmp_path)
+    said = run("check", path, "per_class >= 0.5").err
+    assert "name one of them: 'precision[bird]'" in said and "'recall[cat]'" in said
+
+
+@pytest.mark.parametrize("claim", ["accuracy => 0.9", "accuracy=>0.9", "accuracy => 90%"])
+def test_a_relation_the_other_way_round_is_understood(claim, tmp_path):
+    parsed = Claim.parse(claim)
+    assert (parsed.metric, parsed.relation, parsed.value) == ("accuracy", ">=", 0.9)
+    assert Claim.parse(claim.replace(">", "<")).relation == "<="
+    table, _ = write_table(tmp_path)
+    path = tmp_path / "x.altmas"
+    assert run("init", path, "--data", table, "--prediction", "vendor_label", "--threshold", claim).code == 0
+    with Session.open(path) as session:
+        assert session.plan.thresholds == {"accuracy": 0.9}
+
+
+def test_the_help_of_threshold_says_whose_class_it_is():
+    said = " ".join(run("threshold", "--help").out.replace("│", " ").split())
+    assert "cat being the class whose score is cut" in said
+
+
+def test_labels_go_to_the_standard_output_as_csv(tmp_path):
+    path, truth = make_session(tmp_path)
+    told(path, truth, 3)
+    ran = start("export", path, "--labels", "-")
+    assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 4
+    assert ran.stdout.removeprefix("\ufeff").startswith("id,label,")
+
+
+def test_classes_are_quoted_where_a_session_is_made(tmp_path):
+    (tmp_path / "t.csv").write_text('said\n"yes, sure"\nno\n')
+    ran = run("init", tmp_path / "s.altmas", "--data", tmp_path / "t.csv", "--prediction", "said")
+    assert "2 classes: 'no', 'yes, sure'" in ran.out
+
+
+# ---------------------------------------------------------------- files that cannot be written
+
+
+def test_nobody_is_asked_to_label_where_no_label_could_be_recorded(tmp_path, monkeypatch):
+    path, _ = make_session(tmp_path)
+    monkeypatch.setattr("altmas.cli.label.os.access", lambda file, mode: mode != os.W_OK)
+    ran = run("label", path, "--no-browser")
+    assert ran.code == 2 and f"{path} cannot be written" in ran.err and "nothing was started" in ran.err
+
+
+def test_a_read_only_folder_is_said_of_the_name_that_was_given(tmp_path, monkeypatch):
+    path, _ = make_session(tmp_path)
+    monkeypatch.setattr("altmas.report.os.access", lambda file, mode: mode != os.W_OK)
+    ran = run("report", path, "-o", tmp_path / "r.html")
+    assert ran.code == 2 and f"{tmp_path / 'r.html'} cannot be written: the folder" in ran.err
+    (tmp_path / "taken").write_text("")
+    roles = ("--data", tmp_path / "preds.csv", "--prediction", "vendor_label", "--truth", "label")
+    ran = run("simulate", *roles, "--results", tmp_path / "taken" / "r.jsonl")
+    assert ran.code == 2 and f"{tmp_path / 'taken' / 'r.jsonl'} cannot be written" in ran.err
+
+
+def test_a_table_as_spreadsheets_write_it_in_some_countries_makes_a_session(tmp_path):
+    rows = "".join(f"{k};{'gültig' if k % 3 else 'ungültig'};{k / 7:.3f}\n".replace(".", ",") for k in range(30))
+    (tmp_path / "t.csv").write_bytes(f"id;Urteil;p\n{rows}".encode("cp1252"))
+    roles = ("--data", tmp_path / "t.csv", "--id", "id", "--prediction", "Urteil", "--features", "p")
+    refused = run("init", tmp_path / "s.altmas", *roles)
+    assert refused.code == 2 and "--encoding cp1252" in refused.err
+    made = run("init", tmp_path / "s.altmas", *roles, "--encoding", "cp1252")
+    assert made.code == 0 and "its columns are separated by semicolons" in made.err and "'gültig'" in made.out
+    with Session.open(tmp_path / "s.altmas") as session:  # read again in the same way
+        assert session.pool.classes == ("gültig", "ungültig") and session.pool.features.shape == (30, 1)
+
+
+def test_images_that_are_not_there_are_noticed_when_the_session_is_made(tmp_path):
+    (tmp_path / "there.png").write_bytes(b"")
+    rows = "".join(f"{k},{'ab'[k % 2]},{'there' if k % 2 else 'gone'}.png\n" for k in range(6))
+    (tmp_path / "t.csv").write_text(f"id,said,image\n{rows}")
+    roles = (
+        "--data",
+        tmp_path / "t.csv",
+        "--id",
+        "id",
+        "--prediction",
+        "said",
+        "--features",
+        "none",
+        "--show",
+        "image",
+    )
+    made = run("init", tmp_path / "s.altmas", *roles)
+    assert made.code == 0
+    assert (
+        f"note: 3 of the first 6 image paths lead to no file, such as 'gone.png'; paths start at {tmp_path}" in made.err
+    )
+    (tmp_path / "gone.png").write_bytes(b"")
+    assert "lead to no file" not in run("init", tmp_path / "u.altmas", *roles).err
+
+
+# ---------------------------------------------------------------- simulate
+
+
+def test_a_truth_that_no_prediction_can_equal_is_refused(tmp_path):
+    table, _ = write_table(tmp_path)
+    ran = run("simulate", "--data", table, "--prediction", "vendor_label", "--truth", "scanner")
+    assert ran.code == 2 and "--truth 'scanner' and --prediction 'vendor_label' have no value in common" in ran.err
+    assert "(truth: 'A', 'B'; predictions: 'bird', 'cat', 'dog')" in ran.err
+
+
+def test_a_simulation_that_is_interrupted_says_what_is_kept(tmp_path, monkeypatch, capsys):
+    results = tmp_path / "runs.jsonl"
+    results.write_text('{"settings": 1}\n{"key": "a"}\n{"key": "b"}\n{"key": "c')
+    for file, said in ((results, f"stopped; 2 finished runs kept in {results}"), (None, "no run is kept (--results")):
+        with pytest.raises(KeyboardInterrupt), saying_what_is_kept(file):
+            raise KeyboardInterrupt
+        assert said in capsys.readouterr().err
+
+
+def test_the_help_of_simulate_says_what_ranks():
+    assert "with --rank assured alone, as tradition does not rank" in " ".join(
+        run("simulate", "--help").out.replace("│", " ").split()
+    )

@@ -23,7 +23,7 @@ def test_the_tutorial_runs_as_written(tutorial):
 
 def test_the_tutorial_says_what_comes_out(tutorial):
     assert "± tradition" in said_by(tutorial, "altmas plan")
-    assert "3 classes (account, billing, technical)" in said_by(tutorial, "altmas init tickets")
+    assert "3 classes: 'account', 'billing', 'technical'" in said_by(tutorial, "altmas init tickets")
     assert "the budget of 120 labels is spent" in said_by(tutorial, 'Session.open("tickets')
     assert "accuracy@product=web" in said_by(tutorial, "altmas status")
     decided = said_by(tutorial, "altmas check")

@@ -2,10 +2,11 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
-from altmas.estimates import Estimate, Estimates, about_in_words
+from altmas.estimates import Estimate, Estimates, about_in_words, shown_worth
 
 GOOD = Estimate("accuracy", 0.8125, 0.75, 0.875, 0.95, 160, 200.4, "fixed-n")
 NONE = Estimate("recall[<cat>]", math.nan, math.nan, math.nan, 0.95, 0, note="undefined: no label yet")
@@ -35,6 +36,18 @@ def test_json_has_null_where_nothing_is_known():
     first, second = whole["estimates"]
     assert first["value"] == 0.8125 and first["low"] == 0.75 and first["labels"] == 160
     assert second["value"] is None and second["effective_labels"] is None
+
+
+def test_one_estimate_is_shown_in_a_notebook_as_a_row_of_the_table():
+    assert GOOD._repr_html_().count("<tr>") == 2 and "0.8125" in GOOD._repr_html_()
+    assert "<cat>" not in NONE._repr_html_() and "recall[&lt;cat&gt;]" in NONE._repr_html_()
+
+
+def test_a_handful_of_labels_does_not_tell_what_they_are_worth():
+    few = Estimates((replace(GOOD, labels=19),), "tradition")
+    assert "<td>200</td>" in BOTH._repr_html_() and "<td>200</td>" not in few._repr_html_()
+    assert shown_worth(200.4, 20) == 200.4 and math.isnan(shown_worth(200.4, 19))
+    assert few[0].effective_labels == 200.4  # display alone
 
 
 def test_a_frame_has_a_row_for_each_metric():

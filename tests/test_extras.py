@@ -24,7 +24,7 @@ from cli_world import run, write_table
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NETWORKS = ["altmas", "bald", "batchbald", "ase", "xwed"]
-INSTALL = "pip install 'altmas[paper]'"
+INSTALL = "pip install 'altmas[paper]' (in a copy of the repository: pip install '.[paper]')"
 OF_THE_USER = {"pandas", "pyspark"}
 """Frames are handed back as pandas ones where the user has it, and as pyarrow tables where not; whoever hands over a
 frame of Spark has it."""
@@ -172,7 +172,7 @@ def test_the_command_line_says_what_to_install_and_records_nothing(tmp_path, bar
 
 def test_the_demonstration_shows_what_it_can_and_says_what_is_missing(tmp_path, bare, monkeypatch):
     monkeypatch.setattr(demo, "BUDGET", 45)
-    ran = run("demo", "--output", tmp_path, "-q")
+    ran = run("demo", "--output", tmp_path)
     assert ran.code == 0, ran.err
     text = " ".join(ran.out.split())
     assert f"altmas, bald. To see them too: {INSTALL}" in text

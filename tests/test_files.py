@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from altmas.errors import FileError
-from altmas.pool.files import read_columns, read_matrix
+from altmas.pool.files import how_written, read_columns
+from altmas.pool.matrices import read_matrix
 from altmas.pool.tables import pool_from_source, pool_from_table
 
 RUBBISH = bytes(np.random.default_rng(0).integers(0, 256, 4000, np.uint8))
@@ -126,6 +127,46 @@ def test_a_csv_file_of_another_encoding_is_refused(tmp_path):
     assert "t.csv is not UTF-8 text: " in refusal(path)
     path.write_bytes("été,x\na,1\n".encode("latin-1"))
     assert "t.csv is not UTF-8 text: " in refusal(path)
+
+
+def test_a_csv_file_of_another_encoding_is_read_when_that_is_said(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("été,x\nnaïve,1\n“b”,2\n".encode("cp1252"))
+    assert "--encoding cp1252" in refusal(path)
+    table = read_columns(path, ["été"], ["x"], "cp1252")
+    assert table.to_pydict() == {"été": ["naïve", "“b”"], "x": [1.0, 2.0]}
+    with pytest.raises(FileError, match="encoding 'windoze' is not known"):
+        read_columns(path, ["été"], encoding="windoze")
+    with pytest.raises(FileError, match="is not written in ascii"):
+        read_columns(path, ["été"], encoding="ascii")
+
+
+@pytest.mark.parametrize("separator, word", [(";", "semicolons"), ("\t", "tabs"), (",", "")])
+def test_columns_of_a_csv_file_are_separated_as_its_first_line_shows(tmp_path, separator, word):
+    path = tmp_path / "t.csv"
+    rows = (("id", "pred", "text"), ("1", "a", '"one, two; three"'), ("2", "b", "four"))
+    path.write_text("".join(separator.join(row) + "\n" for row in rows))
+    assert read_columns(path, ["text", "pred"]).to_pydict() == {"text": ["one, two; three", "four"], "pred": ["a", "b"]}
+    assert word in how_written(path) and bool(word) == bool(how_written(path))
+
+
+def test_a_comma_in_the_first_line_separates_whatever_else_is_there(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("pred,a;b\nx,1\n")
+    assert read_columns(path, ["pred"], ["a;b"]).to_pydict() == {"pred": ["x"], "a;b": [1.0]}
+    path.write_text('pred;"a, b"\nx;1\n')
+    assert read_columns(path, ["pred"], ["a, b"]).to_pydict() == {"pred": ["x"], "a, b": [1.0]}
+
+
+def test_numbers_between_semicolons_may_have_decimal_commas(tmp_path):
+    path = tmp_path / "t.csv"
+    for written in ("0,25", "0.25"):
+        path.write_text(f"pred;x\na;{written}\nb;1\n")
+        assert read_columns(path, ["pred"], ["x"]).column("x").to_pylist() == [0.25, 1.0]
+        pool = pool_from_table(path, prediction="pred", features="x")
+        assert pool.features[:, 0].tolist() == [0.25, 1.0]
+    path.write_text("pred;x\na;0,25\nb;two\n")
+    assert "row" in refusal(path, ["pred"], ["x"])
 
 
 def test_a_csv_value_that_is_no_number_is_named(tmp_path):

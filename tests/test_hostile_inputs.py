@@ -10,7 +10,7 @@ import pytest
 
 import altmas
 from altmas.errors import AltmasError, FileError, PoolError, UnknownPoint
-from altmas.pool.files import read_matrix
+from altmas.pool.matrices import read_matrix
 from benchmarks.operations import mutated_files
 from cli_world import make_session, run, start
 

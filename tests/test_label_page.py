@@ -159,6 +159,8 @@ def test_without_a_goal_the_end_is_the_end_of_the_budget(page_of: Any) -> None:
     browser.press("1")
     browser.until(lambda: browser.text("nothing-title") == "All done")
     assert "The budget of 2 labels is spent" in browser.text("nothing-text")
+    assert "s each" in browser.text("pace") and "left" not in browser.text("pace")
+    assert not any(browser.driver.find_element(By.ID, name).is_enabled() for name in ("unsure", "skip"))
 
 
 # ---------------------------------------------------------------- many classes

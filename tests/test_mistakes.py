@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from altmas.cli.speech import mended
 from cli_world import make_session, run
 
 INIT = ("init", "{new}", "--data", "{table}", "--id", "study_id", "--prediction", "vendor_label")
@@ -122,6 +123,11 @@ MISTAKES = {
         "120 points",
     ),
     "confidence in percent": ((*INIT, "--confidence", "95"), "confidence 95", "between 0 and 1", "did you mean 0.95?"),
+    "threshold above 1": ((*INIT, "--threshold", "accuracy > 1.2"), "1.2 is no value that it can take", "0 to 1"),
+    "class of the table left out": (
+        (*INIT, "--class", "cat", "--class", "bird", "--class", "dogs"),
+        "'dog' is not one of the classes 'cat', 'bird', 'dogs'",
+    ),
     "method": ((*INIT, "--method", "asured"), "'asured'", "did you mean 'assured'?"),
     "share in percent": ((*INIT, "--double-share", "20"), "--double-share 20", "between 0 and 1", "did you mean 0.2?"),
     "plan of nothing": (("plan",), "a session", "--data and --prediction"),
@@ -215,6 +221,10 @@ MISTAKES = {
 }
 
 
+NOT_WRITTEN_OUT = ("id that is not there", "class of the table left out")
+"""Where a near name is given, and no command: it could record another item, or replace what was right."""
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mistakes")
@@ -256,7 +266,7 @@ def test_a_mistake_is_answered_with_what_mends_it(name, world):
     assert not world["new"].exists() and world["session"].read_bytes() == before
     remedy = said.partition("try: altmas ")[2]
     assert remedy or "Did you mean" in said or "Possible options" in said, said
-    if "did you mean" in said.partition("try: ")[0]:
+    if "did you mean" in said.partition("try: ")[0] and name not in NOT_WRITTEN_OUT:
         assert not remedy.endswith("--help"), said
 
 
@@ -268,15 +278,50 @@ def test_a_mistake_is_answered_with_what_mends_it(name, world):
         ("target in percent", "--target accuracy=0.05"),
         ("confidence in percent", "--confidence 0.95"),
         ("data file", "/preds.csv --prediction x"),
-        ("id that is not there", "case-99 cat"),
+        ("id that is not there", "altmas tell --help"),
+        ("class that is not there", "case-1 cat"),
         ("claim in percent", "'accuracy > 0.9'"),
         ("budget 0", "altmas init --help"),
+        ("threshold above 1", "altmas init --help"),
+        ("class of the table left out", "altmas init --help"),
     ],
 )
 def test_the_command_that_mends_it_is_written_out(name, remedy, world):
     words, *_ = MISTAKES[name]
     said = run(*(word.format(**world) for word in words)).err
     assert remedy in said.partition("try: ")[2].replace("\n", " "), said
+
+
+@pytest.mark.parametrize(
+    ("sentence", "arguments", "remedy"),
+    [
+        (  # the file that is missing is that of the pool, not the session
+            "/d/one.altmas needs the files of its pool: /d/preds.csv does not exist; did you mean 'preds_old.csv'?",
+            ["/d/one.altmas"],
+            "altmas status --help",
+        ),
+        ("/d/oen.altmas does not exist; did you mean 'one.altmas'?", ["/d/oen.altmas"], "altmas status /d/one.altmas"),
+        (  # a name that is listed as accepted resembles the right one more than the wrong one does
+            "column 'labl' does not exist (columns: 'label', 'label2'); did you mean 'label'?",
+            ["--prediction", "label2", "--id", "labl"],
+            "altmas status --prediction label2 --id label",
+        ),
+        (
+            "column 'x', row 3: 'dog' is not one of the classes 'cat', 'dgo'; did you mean 'dgo'?",
+            ["--class", "cat", "--class", "dgo"],
+            "altmas status --help",
+        ),
+        ("budget 12 and accuracy 90 is no value; did you mean 0.9?", ["-b", "12", "a=90"], "altmas status -b 12 a=0.9"),
+    ],
+)
+def test_only_the_word_that_was_wrong_is_replaced(sentence, arguments, remedy):
+    assert mended(sentence, "altmas status", arguments) == remedy
+
+
+def test_a_guessed_id_is_never_written_out_for_a_command_that_records(world):
+    for words in (("tell", world["session"], "case-999", "cat"), ("skip", world["session"], "case-999")):
+        said = run(*words).err
+        assert "did you mean 'case-99'?" in said and "case-99 " not in said.partition("try:")[2]
 
 
 def test_ratings_with_halves_are_classes_all_the_same(tmp_path):

@@ -144,6 +144,24 @@ def test_the_command_has_a_table_json_a_figure_and_exit_codes(dropped, tmp_path)
     assert run("monitor", path, "--against", "w9").code == 2
 
 
+def test_the_report_says_what_the_newest_wave_says():
+    session, _truth = waves(seed=1)
+    report = session.report()
+    headline, watched = report.content["headline"], session.monitor()
+    assert headline["verdict"].startswith("A drop is shown: accuracy in w2 is ") and headline["tone"] == "bad"
+    assert "in w1 it was" in headline["verdict"] and "95 %" in headline["next"]
+    assert report.content["waves"]["levels"][2]["value"] == watched[2].value
+    page = report.to_html()
+    assert 'id="waves"' in page and "chart-waves" in page and page.count("cannot tell yet") == 0
+    early, _truth = waves(accuracies=(0.9, 0.9), labels=12, seed=1)
+    headline = early.report().content["headline"]
+    assert (
+        headline["verdict"] == "It cannot be told yet whether accuracy is worse in w1." and headline["tone"] == "open"
+    )
+    calm, _truth = waves(accuracies=(0.9, 0.9), labels=40, seed=1)
+    assert calm.report().content["headline"]["verdict"].startswith("No drop is shown: accuracy in w1 is ")
+
+
 def test_a_metric_without_a_proof_says_so(dropped):
     path, _truth = dropped
     with altmas.Session.open(path) as session:

@@ -108,3 +108,38 @@ def test_what_the_budget_cannot_settle_is_said():
     with pytest.raises(PlanError, match=r"threshold accuracy=90 is no value that it can take; expected 0 to 1"):
         plan_widths(pool, thresholds={"accuracy": 90}, **options)
     assert plan_widths(pool, **options).decisions == ()
+
+
+# ---------------------------------------------------------------- labels to a target
+
+
+def scored(seed: int, n: int = 1500) -> tuple[altmas.Pool, np.ndarray]:
+    """A pool whose scores are right."""
+    rng = np.random.default_rng(seed)
+    right = np.maximum(chance := rng.beta(4, 1, n), 1 - chance)
+    predictions = rng.integers(0, 2, n)
+    truth = np.where(rng.random(n) < right, predictions, 1 - predictions)
+    scores = np.where(np.arange(2) == predictions[:, None], right[:, None], 1 - right[:, None])
+    return altmas.Pool(None, predictions, scores=scores, classes=[0, 1]), truth
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_session_with_a_target_needs_about_the_labels_that_were_planned(seed):
+    pool, truth = scored(seed)
+    plan = plan_widths(pool, targets={"accuracy": 0.07}, budgets=[50, 100, 200, 400], seed=seed)
+    session = altmas.Session.create(None, pool, targets={"accuracy": 0.07}, budget=400, seed=seed)
+    session.run(lambda query: truth[query.index], progress=False)
+    needed = session.status().labels
+    assert needed < 400 and plan.labels_for("accuracy", 0.07, "assured") == pytest.approx(needed, rel=0.25)
+
+
+def test_intervals_of_a_session_with_a_target_are_planned_for_many_looks():
+    pool, _ = scored(0, 400)
+    options = {"budgets": [100], "worlds": 1}
+    (plain,), (many,) = (
+        plan_widths(pool, **options).widths,
+        plan_widths(pool, targets={"accuracy": 0.1}, **options).widths,
+    )
+    assert many.half_width > 1.2 * plain.half_width
+    with pytest.raises(PlanError, match=r"target for 'recall\[0\]', which is no metric of the plan; metrics are 'acc"):
+        plan_widths(pool, targets={"recall[0]": 0.1}, **options)

@@ -13,7 +13,7 @@ from altmas.history import Batch, History
 from altmas.methods import Assured, Task
 from altmas.methods.assured.contest import Contest, disagreement, importance
 from altmas.metrics import metric_set, truth_values
-from altmas.ranking import rank
+from altmas.ranking import Ranked, Ranking, rank
 from assured_world import constant_belief
 
 NAMES = np.array(["a", "b", "c"])
@@ -338,6 +338,20 @@ def test_the_report_has_models_side_by_side_and_their_ranking(session, tmp_path)
     told = json.loads((tmp_path / "models.json").read_text(encoding="utf-8"))
     assert told["models"]["names"] == ["v0", "v1"] and told["ranking"]["best"] == "v0"
     assert [one["metric"] for one in told["models"]["rows"]] == ["accuracy"] and report is not None
+
+
+def test_a_session_made_to_rank_has_the_ranking_as_its_headline(session):
+    report, found = session.report(), session.ranking()
+    assert session.plan.rank and report.content["headline"]["verdict"] == found.finding
+    assert report.content["headline"]["next"] == found.outlook and "nothing to decide" not in str(report)
+
+
+def test_a_better_estimate_than_that_of_the_best_is_explained():
+    rows = (Ranked("v1", 0.9, 0.0, math.nan, math.nan, "best"), Ranked("v2", 0.92, -0.02, -0.1, 0.05, "not told apart"))
+    shown = Ranking(rows, "accuracy", 0.95, 50, "assured").summary
+    assert "'v2' has a better estimate: which model looks best is the mean of" in shown
+    level = Ranking((rows[0], Ranked("v2", 0.8, 0.1, 0.0, 0.2, "not told apart")), "accuracy", 0.95, 50, "assured")
+    assert "better estimate" not in level.summary
 
 
 def test_the_report_of_one_model_has_neither(tmp_path):

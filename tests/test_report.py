@@ -15,6 +15,7 @@ from altmas.metrics import metric_set, table_of
 from altmas.report import content
 from altmas.report.content import label_counts
 from altmas.report.headline import headline_of, labels_needed, round_up
+from altmas.report.html import breaks
 from altmas.report.sensitivity import corrected, worst
 from altmas.report.words import verdict_of
 from altmas.session import Session
@@ -282,13 +283,23 @@ def test_verdicts_say_what_the_interval_allows(name, bounds, plan, tone, words):
     assert (found.tone, words in found.sentence) == (tone, True), found.sentence
 
 
+def test_a_report_on_volunteered_labels_alone_says_that_none_was_drawn():
+    with make_session(labels=0, method="assured") as session:
+        session.tell("patient-0003", "healthy")
+        report = session.report()
+    said = report.to_html()
+    assert "The method gives no interval" not in said and "0 intervals" not in said and "gave no interval" not in said
+    assert "No drawn label is there yet, so there is no interval." in said
+    assert "There is none yet: no drawn label is there." in said and "gives no interval" not in str(report)
+
+
 # ---------------------------------------------------------------- the first screen
 
 
 def content_with(*metrics, labels=100, points=10_000, budget=None):
     return {
         **{"metrics": list(metrics), "labels": labels, "drawn_labels": labels, "pool": {"points": points}},
-        **{"plan": {"budget": budget}, "method": "assured"},
+        **{"plan": {"budget": budget, "rank": ""}, "method": "assured", "waves": None, "ranking": None},
     }
 
 
@@ -350,6 +361,15 @@ def test_the_headline_is_a_verdict_and_the_next_step():
 )
 def test_the_headline_says_what_holds(metric, words):
     assert words in said(content_with(metric))
+
+
+def test_names_are_broken_between_their_parts():
+    assert breaks("recall[cat]@site=A") == "recall<wbr>[cat]@<wbr>site=<wbr>A"
+    assert breaks("macro_f1") == "macro_<wbr>f1" and breaks("<b>") == "&lt;b&gt;"
+
+
+def test_one_label_is_spoken_of_as_one():
+    assert "1 label so far does not tell about it" in said(content_with(aim(None, None, None), labels=1))
 
 
 def test_nothing_is_decided_by_a_handful_of_labels():
@@ -452,7 +472,7 @@ def test_metrics_of_single_classes_are_in_the_table_of_classes_alone(many):
     source = many[1].to_html()
     assert "154 more, of single" in source
     assert {row["metric"] for row in many[1].content["path"]} == {"accuracy", "macro_f1"}
-    assert "of\n    231 about 12 may miss their truth" in source
+    assert "of\n    231, 12 miss their truth on average" in source
 
 
 def test_a_method_that_cannot_estimate_classes_says_so():

@@ -487,6 +487,8 @@ def test_status_counts_people_and_pace():
     assert (ana.name, ana.labels, ana.skips, ana.leased, ana.seconds_per_label) == ("ana", 2, 0, 2, 5.5)
     assert (bob.name, bob.labels, bob.skips, bob.leased) == ("bob", 1, 1, 0)
     json.dumps(status.to_dict(), allow_nan=False)
+    shown = status._repr_html_()
+    assert "3 of 20 labels, 4 s each" in shown and "<th>ana</th><td>2 labels, 0 skipped</td>" in shown
     assert json.loads(json.dumps(create().status().to_dict(), allow_nan=False))["seconds_per_label"] is None
 
 

@@ -22,7 +22,7 @@ import altmas
 import forks
 from altmas.cli import label
 from altmas.cli.keyboard import END, Terminal
-from altmas.cli.terminal import TerminalLabeller
+from altmas.cli.terminal import TerminalLabeller, _duration
 from cli_world import environment, make_session, run
 
 STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -328,7 +328,12 @@ def test_every_command_in_one_sitting():
     )
     for words in ("nothing to undo", "Look.", "cat: feline", "the model says", "taken back: cat", "skipped", "unsure"):
         assert words in shown
-    assert "about 1 min left" in shown
+    assert "about 1 s left" in shown and "min left" not in shown
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(0.2, "1 s"), (59, "59 s"), (61, "1 min"), (600, "10 min")])
+def test_a_time_below_a_minute_is_in_seconds(seconds, words):
+    assert _duration(seconds) == words
 
 
 def test_a_method_that_fails_in_the_background_is_met_when_asking(monkeypatch):

@@ -337,6 +337,17 @@ def test_the_owner_sees_estimates_their_path_targets_and_people() -> None:
     assert past[12] == session.at(labels=12).estimate()["accuracy"].value
     assert seen["decision"]["stop"] == session.should_stop().stop
     assert [(one["name"], one["labels"]) for one in seen["status"]["annotators"]] == [("ana", 24)]
+    assert accuracy["worth"] == accuracy["effective_labels"] is not None
+
+
+def test_the_owner_is_not_told_what_a_handful_of_labels_is_worth() -> None:
+    with paged(create(budget=40)) as page:
+        for _ in range(12):
+            page.vote(page.handles()[0], 1, seconds=2.0)
+        page.as_owner()
+        eventually(lambda: page.get("/api/owner/overview").json()["estimated_at"] == 12)
+        (accuracy,) = page.get("/api/owner/overview").json()["estimates"]
+    assert accuracy["worth"] is None and accuracy["effective_labels"] is not None
 
 
 # ---------------------------------------------------------------- the supply

@@ -8,6 +8,7 @@ from altmas.errors import PlanError
 from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate, Estimates
 from altmas.guaranteed import NotNow, NotOffered, guaranteed_decision, not_offered, with_guarantee
 from altmas.metrics import Metric, metric_set
+from altmas.suggest import listing
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 Answer = Literal["shown", "refuted", "undecided"]
 
 CLAIM = re.compile(r"^(?P<metric>.*\S)\s*(?P<relation>>=|<=|>|<)\s*(?P<value>[-+.\deE]+)\s*(?P<percent>%?)$", re.DOTALL)
+TURNED = re.compile(r"=\s*([<>])(?=\s*[-+.\deE]+\s*%?$)")
+"""=> and =< before the number, for >= and <=."""
 WORDS = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
 
 
@@ -29,7 +32,7 @@ class Claim:
     @classmethod
     def parse(cls, text: str) -> "Claim":
         """The claim that a text makes; PlanError if it makes none."""
-        match = CLAIM.match(text.strip())
+        match = CLAIM.match(TURNED.sub(r"\1=", text.strip()))
         try:
             if match is None:
                 raise ValueError
@@ -145,7 +148,10 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
     claim = Claim.parse(claim) if isinstance(claim, str) else claim
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
-        raise PlanError(f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
+        names = listing(one.name for one in (metric, *others))
+        raise PlanError(
+            f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}"
+        )
     about, history = session.task.population, session.history
     guarantee = session.task.guarantee if guarantee is None else guarantee
     task = replace(session.task, metrics=(metric,), targets=())
@@ -179,7 +185,7 @@ def _expect_possible(claim: Claim, metric: Metric) -> None:
     """PlanError if the metric can never take the value of the claim."""
     low, high = metric.bounds
     if not low <= claim.value <= high:
-        percent = 1 < claim.value <= 100 and low <= claim.value / 100 <= high
+        percent = 2 <= claim.value <= 100 and low <= claim.value / 100 <= high
         hint = f"; did you mean {claim.value / 100:g}, or {claim.value:g}%?" if percent else ""
         raise PlanError(
             f"claim about {claim.metric!r}: {claim.value:g} is no value that it can take; expected {low:g} to "

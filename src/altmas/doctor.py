@@ -13,7 +13,7 @@ from pathlib import Path
 
 from altmas import compute
 from altmas.errors import AltmasError
-from altmas.extras import EXTRAS, missing
+from altmas.extras import EXTRAS, install, missing
 from altmas.session import Session
 from altmas.session.session_file import BESIDE, SCHEMA_VERSION, left_drafts
 from altmas.session.store import LabelStore
@@ -57,9 +57,7 @@ def _extras() -> Iterator[Finding]:
     """What the extras installed; nothing is wrong where one is absent."""
     for extra, packages in EXTRAS.items():
         if missing(extra):
-            yield Finding(
-                f"altmas[{extra}]", f"not installed ({', '.join(missing(extra))}); pip install 'altmas[{extra}]'"
-            )
+            yield Finding(f"altmas[{extra}]", f"not installed ({', '.join(missing(extra))}); {install(extra)}")
             continue
         for name in packages.values():
             yield Finding(name, version(name))

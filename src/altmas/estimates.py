@@ -18,6 +18,14 @@ LEAST_DRAWN = 20
 """Drawn labels before anything is called shown, refuted or reached, whatever an interval says."""
 
 
+WORTH = "a plain random sample of that many labels would err as little"
+"""What "worth" (`Estimate.effective_labels`) says, wherever it is shown."""
+
+WORTH_AND_WIDTH = (
+    "the interval can be wider than that of such a sample, because what no label has shown yet is priced in it"
+)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """One metric of the model on the whole pool, as far as the labels tell.
@@ -26,8 +34,8 @@ class Estimate:
     low, high         the interval; nan where the method gives none
     confidence        its level
     labels            how many labels it rests on
-    effective_labels  how many labels of a plain random sample would err as little (same variance); the interval may be
-                      wider than theirs, as it also covers errors that no label has shown yet; nan if unknown
+    effective_labels  a plain random sample of that many labels would err as little (same variance); the interval can be
+                      wider than that of such a sample, because what no label has shown yet is priced; nan if unknown
     interval          "guaranteed" | "fixed-n" | "asymptotic" | "credible" | "none"
     least_half_width  about the half-width that is left when every point is labelled: 0 for what is about the pool
     model             whose metric it is; None for one of the truth alone, or of several models
@@ -54,6 +62,9 @@ class Estimate:
         value = shown_value(self.value, self.labels)
         bounds = "" if math.isnan(self.low) else f"  [{self.low:.4f}, {self.high:.4f}]"
         return f"{self.metric:<24} {value}{bounds}{'  ' + self.note if self.note else ''}"
+
+    def _repr_html_(self) -> str:
+        return _table((self,))
 
 
 @dataclass(frozen=True)
@@ -101,9 +112,7 @@ class Estimates(Sequence[Estimate]):
         return frame_of([asdict(estimate) for estimate in self.values])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("metric", "estimate", "interval", "labels", "worth", "note"))
-        rows, about = "".join(map(_row, self.values)), escape(about_in_words(self.about))
-        return f"<table><caption>{about}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return _table(self.values, f"<caption>{escape(about_in_words(self.about))}</caption>")
 
 
 ABOUT_WHAT = {
@@ -136,10 +145,22 @@ def shown_value(value: float, labels: int) -> str:
     return f"{value:.4f}" if not math.isnan(value) else "undefined" if labels else "-"
 
 
+def shown_worth(worth: float, labels: int) -> float:
+    """What labels are worth, for display; nan with fewer than LEAST_DRAWN of them, which cannot tell."""
+    return worth if labels >= LEAST_DRAWN else math.nan
+
+
+def _table(values: Sequence[Estimate], caption: str = "") -> str:
+    head = "".join(f"<th>{name}</th>" for name in ("metric", "estimate", "interval", "labels", "worth", "note"))
+    rows = "".join(map(_row, values))
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
 def _row(estimate: Estimate) -> str:
     low, high = estimate.low, estimate.high
     bounds = "" if math.isnan(low) else f"[{low:.4f}, {high:.4f}] {estimate.confidence:.0%} {estimate.interval}"
     value = shown_value(estimate.value, estimate.labels)
-    worth = "" if math.isnan(estimate.effective_labels) else f"{estimate.effective_labels:.0f}"
-    cells = (estimate.metric, value, bounds, str(estimate.labels), worth, estimate.note)
+    worth = shown_worth(estimate.effective_labels, estimate.labels)
+    shown = "" if math.isnan(worth) else f"{worth:.0f}"
+    cells = (estimate.metric, value, bounds, str(estimate.labels), shown, estimate.note)
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

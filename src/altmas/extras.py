@@ -17,13 +17,16 @@ def missing(extra: str) -> list[str]:
     return [name for module, name in EXTRAS.get(extra, {}).items() if find_spec(module) is None]
 
 
+def install(extra: str) -> str:
+    """The command that installs an extra, from an index and in a copy of the repository."""
+    return f"pip install 'altmas[{extra}]' (in a copy of the repository: pip install '.[{extra}]')"
+
+
 def require(extra: str, what: str) -> None:
     """MissingExtra, which says what to install, if a part that `what` names needs an extra that is not there."""
     lacking = missing(extra)
     if lacking:
-        raise MissingExtra(
-            f"{what} needs {_joined(lacking)}, so nothing was done; install the extra: pip install 'altmas[{extra}]'"
-        )
+        raise MissingExtra(f"{what} needs {_joined(lacking)}, so nothing was done; install the extra: {install(extra)}")
 
 
 def _joined(names: list[str]) -> str:

@@ -86,7 +86,8 @@ class Forecast:
 
     def __str__(self) -> str:
         if math.isnan(self.chance):
-            return "; ".join(f"{band.metric} probably within {band.median:.3f}" for band in self.at(self.until))
+            widths = "; ".join(f"{band.metric} probably within {band.median:.3f}" for band in self.at(self.until))
+            return f"with {self.until:,} labels {widths}" if widths else ""
         return f"{chance_in_words(self.chance)} chance to settle it with {self.until:,} labels{self._expected()}"
 
     def _expected(self) -> str:

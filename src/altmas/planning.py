@@ -97,6 +97,8 @@ def plan_widths(
     worlds: int = 5,
     history: History | None = None,
     thresholds: Mapping[str, float] | None = None,
+    targets: Mapping[str, float] | None = None,
+    budget: int | None = None,
     about: About = "pool",
     draw: Draw = "items",
     progress: bool = False,
@@ -105,13 +107,17 @@ def plan_widths(
 
     accuracy    assumed instead of what the scores say (default 0.8 where there are none)
     history     labels that exist already; they are kept, and what they say replaces most of the assumption
-    thresholds  {metric: value}: also the labels after which it is settled on which side the metric lies; intervals are
-                then those for many looks
+    thresholds  {metric: value}: also the labels after which it is settled on which side the metric lies
+    targets     {metric: half-width}: what the session is to reach; with targets or thresholds intervals are those for
+                many looks, as they are in the session
+    budget      that of the session, for which such intervals are made; by default the largest of the budgets
     about       "future": intervals about data like the pool
     draw        "groups": whole groups are drawn; errors are imagined to come alone, not as groups
     """
-    task = Task(pool, metric_set(metrics, pool), confidence, seed, stopping=bool(thresholds), about=about, draw=draw)
+    stopping = bool(thresholds or targets)
+    task = Task(pool, metric_set(metrics, pool), confidence, seed, stopping=stopping, about=about, draw=draw)
     sides = _thresholds(thresholds or {}, task)
+    aims = _targets(targets or {}, task)
     chosen = [_with_interval(method, pool) for method in methods]
     for method in chosen:
         check_draw(method, draw, pool)
@@ -124,7 +130,7 @@ def plan_widths(
             f", and that items of one group ({pool.group_name}) are right or wrong independently of each other"
         )
     batch = max(1, steps[-1] // BATCHES)
-    task = replace(task, budget=steps[-1] if sides else None)
+    task = replace(task, targets=aims, budget=(budget or steps[-1]) if stopping else None)
     half_widths: dict[tuple[str, str, int], list[float]] = {}
     settled: dict[tuple[str, str, float, str], list[float]] = {}
     with progress_bar("planning", worlds * len(chosen), shown=progress) as bar:
@@ -165,6 +171,15 @@ def _thresholds(thresholds: Mapping[str, float], task: Task) -> list[tuple[Metri
         if not low <= value <= high:
             raise PlanError(f"threshold {name}={value:g} is no value that it can take; expected {low:g} to {high:g}")
     return [(metrics[name], value) for name, value in thresholds.items()]
+
+
+def _targets(targets: Mapping[str, float], task: Task) -> tuple[tuple[str, float], ...]:
+    """(metric, half-width) of each target; PlanError if one is for no metric of the task."""
+    names = [metric.name for metric in task.metrics]
+    unknown = next((name for name in targets if name not in names), None)
+    if unknown is not None:
+        raise PlanError(f"target for {unknown!r}, which is no metric of the plan; metrics are {listing(names)}")
+    return tuple(targets.items())
 
 
 def _settled_by(

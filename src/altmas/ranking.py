@@ -110,7 +110,12 @@ class Ranking(Sequence[Ranked]):
 
     @property
     def summary(self) -> str:
-        """What is shown so far, in a sentence or two."""
+        """What is shown so far, and what is not, in a few sentences."""
+        return f"{self.finding} {self.outlook}".rstrip()
+
+    @property
+    def finding(self) -> str:
+        """What is shown so far, in a sentence."""
         if self.note:
             return self.note
         tied, worse = self.tier(TIED), self.tier(WORSE)
@@ -121,15 +126,26 @@ class Ranking(Sequence[Ranked]):
         else:
             sentence += f"{len(worse)} of the other {len(self.models) - 1} models "
             sentence += f"{'is' if len(worse) == 1 else 'are'} shown to be worse"
-        if tied and len(self.models) > 2:
-            sentence += f", {len(tied)} not yet"
+        return sentence + (f", {len(tied)} not yet." if tied and len(self.models) > 2 else ".")
+
+    @property
+    def outlook(self) -> str:
+        """What further labels would bring, and what may surprise in the table; empty if nothing."""
+        sentences = []
         if self.contender is not None:
             needed = self.labels_to_separate
             more = "more labels than the pool has" if needed is None else f"about {needed:,} more"
-            sentence += f". To tell it from {self.contender} takes {more}"
+            sentences.append(f"To tell it from {self.contender} takes {more}.")
         if self.alike:
-            sentence += f". No label can tell it from {listing(self.alike)}: they say the same of every point"
-        return sentence + "."
+            sentences.append(f"No label can tell it from {listing(self.alike)}: they say the same of every point.")
+        ahead = [ranked.model for ranked in self.models if ranked.behind < 0]
+        if ahead and not self.note:
+            have = "has a better estimate" if len(ahead) == 1 else "have better estimates"
+            sentences.append(
+                f"{listing(ahead)} {have}: which model looks best is the mean of its estimate, of its value on the "
+                "labelled points and of its value by the belief."
+            )
+        return " ".join(sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""

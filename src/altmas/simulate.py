@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from altmas.compute import in_processes
-from altmas.errors import FileError, MethodError, PlanError
+from altmas.errors import AltmasError, FileError, MethodError, PlanError
 from altmas.frames import frame_of
 from altmas.history import History
 from altmas.intervals import normal_quantile
@@ -311,6 +311,12 @@ def _settings(task: Task, steps: list[int], batch: int, seed: int) -> Row:
     }
 
 
+def finished_runs(path: Path) -> int:
+    """How many finished runs a results file holds; 0 if there is none."""
+    lines = path.read_bytes().count(b"\n") if path.exists() else 0
+    return max(lines - 1, 0)  # the first has the settings
+
+
 class Journal:
     """Finished runs by key, kept in a .jsonl file (or only in memory): the settings first, then a line for each run."""
 
@@ -321,12 +327,17 @@ class Journal:
         self.done: dict[str, list[Row]] = {}
         if self.path is None:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        writable(self.path, force=True, kept=kept)  # it is only ever added to
-        if self.path.exists() and self.path.stat().st_size:
-            self._read(settings)
-        else:
-            self._write(settings)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            writable(self.path, force=True, kept=kept)  # it is only ever added to
+            if self.path.exists() and self.path.stat().st_size:
+                self._read(settings)
+            else:
+                self._write(settings)
+        except AltmasError:
+            raise
+        except OSError as cause:
+            raise FileError(f"{self.path} cannot be written: {cause.strerror}; nothing was run") from cause
 
     def append(self, key: str, rows: list[Row]) -> None:
         self.done[key] = rows

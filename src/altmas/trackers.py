@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from altmas.estimates import Estimates
+from altmas.extras import install
 from altmas.report import report_of
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _mlflow() -> ModuleType:
     try:
         import mlflow
     except ImportError as cause:
-        raise ImportError("logging to MLflow needs it installed: pip install 'altmas[mlflow]'") from cause
+        raise ImportError(f"logging to MLflow needs it installed: {install('mlflow')}") from cause
     return mlflow  # type: ignore[no-any-return]
 
 

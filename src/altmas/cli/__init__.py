@@ -25,6 +25,7 @@ from altmas.cli import (  # noqa: F401
     monitor,
     report,
     simulate,
+    backup,
     doctor,
 )
 

@@ -18,7 +18,7 @@ from typer.core import TyperCommand
 
 from altmas.cli import show
 from altmas.cli.speech import mended, spoken
-from altmas.errors import AltmasError, PlanError
+from altmas.errors import AltmasError, PlanError, UnknownPoint
 from altmas.version import __version__
 
 FAULT = 70
@@ -48,6 +48,14 @@ invoked: ContextVar[tuple[str, list[str]]] = ContextVar("invoked", default=("alt
 
 class OneValueEach(TyperCommand):
     """A command that refuses an option which takes one value and is given twice: neither is silently dropped."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters; of flags help shows no type, since they take no value."""
+        params = list(super().get_params(ctx))
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.display_type_rich = lambda ctx: None  # type: ignore[attr-defined]
+        return params
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The remaining arguments; a usage error names an option that was repeated."""
@@ -118,6 +126,8 @@ def sentences() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
+    except UnknownPoint as error:  # a guessed id in a command that records would be another item
+        raise _ended(spoken(str(error)), f"{invoked.get()[0]} --help") from None
     except AltmasError as error:
         said = spoken(str(error))
         raise _ended(said, mended(said, *invoked.get())) from None

@@ -8,6 +8,7 @@ from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.session import LEASE_SECONDS
+from altmas.session.stopping import may_stop
 
 
 @command("ask", LABEL, "altmas ask xray.altmas -n 10", "altmas ask xray.altmas -n 10 --annotator ana --json")
@@ -27,10 +28,13 @@ def ask(
     with opt.opened(session) as opened, show.working("choosing items"):
         queries = opened.ask(n, annotator, lease)
         reason = "" if queries else opened.should_stop().reason
+        goals = opened.goals() if queries else ()
     if json:
         show.as_json([{"id": query.id, "index": query.index, "item": query.item} for query in queries])
     else:
         for query in queries:
             show.say(str(query.id) if query.item is None else f"{query.id}\t{show.one_line(query.item)}")
+    if may_stop(goals):
+        show.hint(f"note: the goal is reached ({'; '.join(map(str, goals))}); more labels are not needed for it")
     if not queries:
         show.hint(f"nothing to ask: {reason}" if reason else "nothing to ask now: others have what is left")

@@ -34,7 +34,7 @@ def compare(
         str | None,
         typer.Option("--id", metavar="COLUMN", help="Column with the ids of the pool; without, rows are in its order."),
     ] = None,
-    metrics: opt.Metrics = None,
+    metrics: opt.MetricsOfSession = None,
     json: opt.Json = False,
 ) -> None:
     """Is a second model better? Its predictions on the same pool, judged by the labels that exist already.

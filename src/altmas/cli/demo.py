@@ -9,6 +9,8 @@ from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import START, command
 from altmas.demo import BUDGET, Outcome, digits, free_names, hits, left_out_methods, run_demo, true_values
+from altmas.estimates import WORTH_AND_WIDTH
+from altmas.extras import install
 
 
 @command("demo", START, "altmas demo", "altmas demo --output /tmp/altmas-demo")
@@ -32,31 +34,34 @@ def demo(
     with show.working("training the model under test"):
         pool, truth = digits()
     exact = true_values(pool, truth)
-    show.paragraph(
+    _explain(
         f"A small random forest learned to read digits from the other half of the data. How good is it on these "
         f"{len(pool)} images, if we can afford to label {BUDGET} of them? Here the truth is known, but each method "
         "sees only the labels that it asks for."
     )
-    show.say("")
     outcomes = run_demo(session, pool, truth, progress=not show.quiet())
-    show.say("")
     columns = ("metric", "method", "estimate", "95 % interval", "truth", "error", "worth")
     rows = [row for metric in exact for row in _rows(metric, exact[metric], outcomes)]
     show.table(columns, rows, right=("estimate", "truth", "error", "worth"))
     held, total = hits(outcomes, exact)
     show.say("")
     show.paragraph(
-        f"{held} of {total} intervals hold the truth. Worth: how many labels of a plain random sample would err as "
-        f"little as these {BUDGET}; intervals are wider than that says where they also cover errors that no label has "
-        "shown yet. This is one run of each method; `altmas simulate` repeats it."
+        f"{held} of {total} intervals hold the truth. Worth: a plain random sample of that many labels "
+        f"would err as little as these {BUDGET}; {WORTH_AND_WIDTH}. "
+        "This is one run of each method; `altmas simulate` repeats it."
     )
     if left_out := left_out_methods():
-        show.say("")
-        show.paragraph(
-            f"Left out, as their packages are not installed: {', '.join(left_out)}. "
-            "To see them too: pip install 'altmas[paper]'"
+        _explain(
+            f"Left out, as their packages are not installed: {', '.join(left_out)}. To see them too: {install('paper')}"
         )
     _next(session, report)
+
+
+def _explain(text: str) -> None:
+    """Prose for somebody who looks at it for the first time; not with --quiet."""
+    if not show.quiet():
+        show.paragraph(text)
+        show.say("")
 
 
 def _rows(metric: str, exact: float, outcomes: "list[Outcome]") -> list[tuple[str, ...]]:
@@ -75,8 +80,9 @@ def _next(session: Path, report: Path) -> None:
     """What was written, and what to try."""
     with opt.opened(session) as opened, show.working("writing the report"):
         opened.report(report)
-    show.say("")
     show.paragraph(f"Written: {session} (every label, and how it was chosen) and {report} (open it in a browser).")
+    if show.quiet():
+        return
     show.say("Try next:")
     tries = {
         f"altmas estimate {session}": "the same from the file",

@@ -13,7 +13,7 @@ HEAD = """# The command line
 Written by `python -m altmas.cli.docs` from what each `--help` says.
 
 ```
-pip install altmas                # 'altmas[paper]' adds the methods that train networks
+pip install .                     # in a copy of the repository; '.[paper]' adds the methods that train networks
 altmas demo
 altmas --install-completion    # once: completes commands and options in your shell
 ```

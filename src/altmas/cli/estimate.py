@@ -8,7 +8,7 @@ import typer
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import READ, command
-from altmas.estimates import FLOOR, Estimates, about_in_words
+from altmas.estimates import FLOOR, LEAST_DRAWN, WORTH, WORTH_AND_WIDTH, Estimates, about_in_words
 
 
 @command(
@@ -32,7 +32,10 @@ def estimate(
     ] = None,
     json: opt.Json = False,
 ) -> None:
-    """Every metric with its interval. "worth": how many labels of a plain random sample would err as little.
+    """Every metric with its interval. "worth": a plain random sample of that many labels would err as little.
+
+    The interval can be wider than that of such a sample, because what no label has shown yet is priced in it. With
+    fewer than 20 drawn labels "worth" is left out: so few cannot tell.
 
     Metrics of the truth, as share[pass], also as each model (judge) alone would have had them.
     """
@@ -40,6 +43,7 @@ def estimate(
         slices: list[str | None] = [*by] if by else [None]
         parts = {name: opened.estimate(name, metrics=metrics or None) for name in slices}
         sizes = {name: Counter(opened.pool.slices[name].tolist()) for name in by or ()}
+        drawn = opened.history.drawn_labels
         alone = () if by or metrics else opened.alone()
     if json:
         shown = [_plain(estimates, sizes.get(name or "")) for name, estimates in parts.items()]
@@ -50,10 +54,14 @@ def estimate(
         if name is not None:
             points = (f"{value} {show.counted(count, 'point')}" for value, count in sorted(sizes[name].items()))
             show.say(f"{name}: " + ", ".join(points))
-        show.estimates(estimates, 0 if name is None else FLOOR)
+        show.estimates(estimates, drawn, 0 if name is None else FLOOR)
     for answer in alone:
         show.say(str(answer))
     show.say(about_in_words(estimates.about))
+    if drawn >= LEAST_DRAWN:
+        show.hint(f"worth: {WORTH}; {WORTH_AND_WIDTH}")
+    elif drawn:
+        show.hint(f"worth: not shown with fewer than {LEAST_DRAWN} drawn labels")
 
 
 def _plain(estimates: Estimates, points: Counter[str] | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.errors import PlanError
+from altmas.outputs import STDOUT
 
 
 @command(
@@ -30,7 +31,7 @@ def export(
         typer.Option(
             "--to",
             autocompletion=opt.file_formats,
-            help="csv, jsonl, parquet or label-studio; by default what the file's name says.",
+            help="csv, jsonl, parquet or label-studio; by default what the file's name says, csv for -.",
         ),
     ] = None,
     labels: Annotated[bool, typer.Option("--labels", help="Write the labels told so far instead.")] = False,
@@ -48,6 +49,7 @@ def export(
     if labels and events:
         raise PlanError("export writes --labels or --events, not both into one file; nothing was written")
     path = opt.output(file)
+    to = to or ("csv" if path == STDOUT else None)
     with opt.opened(session) as opened, show.working("choosing items"):
         if events:
             message = f"{file}: {opened.export_events(path, force=force)} events written"

@@ -1,5 +1,6 @@
 """`altmas extend`: more items, labels, metrics, targets or thresholds in a session that exists."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -86,8 +87,19 @@ def extend(
             targets=opt.numbers("--target", targets),
             thresholds=opt.thresholds_of(thresholds),
         )
+        limit = opened.plan.budget
     show.say(f"{session}: {change.words}; recorded at {show.counted(change.labels, 'label')}")
-    show.hint(f"next: altmas label {session}")
+    show.hint(_next(session, change.labels, limit))
+
+
+def _next(session: Path, labels: int, limit: int | None) -> str:
+    """What to do next: label, or raise a budget that is spent."""
+    if limit is None or labels < limit:
+        return f"next: altmas label {session}"
+    return (
+        f"nothing more is asked: the budget of {show.counted(limit, 'label')} is spent; raise it with "
+        f"altmas extend {session} --budget NUMBER"
+    )
 
 
 def _named(prediction: list[str]) -> dict[str, str] | list[str]:

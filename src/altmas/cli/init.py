@@ -12,6 +12,7 @@ from altmas.estimates import drawn_in_words
 from altmas.methods import DEFAULT_METHOD
 from altmas.session import Session
 from altmas.session.archive import LIMIT, archivable
+from altmas.suggest import listing
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 
 
@@ -40,6 +41,7 @@ def init(
     weight: opt.Weight = None,
     sample: opt.Sample = None,
     store: opt.Store = None,
+    encoding: opt.Encoding = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budget: Annotated[
@@ -95,7 +97,21 @@ def init(
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
     pool = opt.pool_of(
-        data, prediction, id, features, scores, slices, show_, classes, group, weight, sample, seed, store, values
+        data,
+        prediction,
+        id,
+        features,
+        scores,
+        slices,
+        show_,
+        classes,
+        group,
+        weight,
+        sample,
+        seed,
+        store,
+        values,
+        encoding,
     )
     if pool.source is None and not archivable(pool):
         raise PoolError(
@@ -121,8 +137,8 @@ def init(
         instructions=instructions,
         definitions=opt.pairs("--definition", definitions, last=False),
     )
-    names = ", ".join(map(str, pool.classes[:8])) + (", ..." if len(pool.classes) > 8 else "")
-    show.say(f"{session}: {len(pool):,} points, {len(pool.classes)} classes ({names})")
+    names = listing((str(name) for name in pool.classes), 8)
+    show.say(f"{session}: {len(pool):,} points, {len(pool.classes)} classes: {names}")
     limit = f"up to {budget:,} labels" if budget else "no budget set"
     aims = [metric.name for metric in created.task.metrics]
     listed = ", ".join(aims[:4]) + (f" and {len(aims) - 4} more metrics" if len(aims) > 4 else "")

@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -155,7 +156,7 @@ def label(
         ),
     ] = None,
     lease: Annotated[
-        float, typer.Option("--lease", help="Seconds for which an item stays with whoever was shown it.")
+        float, typer.Option("--lease", min=0, help="Seconds for which an item stays with whoever was shown it.")
     ] = LEASE_SECONDS,
 ) -> None:
     """Label items: on a page in the browser, or with --terminal here.
@@ -165,6 +166,7 @@ def label(
     """
     keys = opt.pairs("--class-key", class_keys)
     sides = opt.pairs("--pair", pair) if pair else None
+    _refuse_read_only(session)
     with opt.opened(session) as opened:
         if terminal:
             _in_terminal(opened, annotator, keys=keys, pair=sides, reveal=reveal)
@@ -187,6 +189,15 @@ def label(
             pair=sides,
             groups=_groups(groups),
             lease=lease,
+        )
+
+
+def _refuse_read_only(session: Path) -> None:
+    """FileError if no label could be recorded; a file that is not there is met when it is opened."""
+    if session.exists() and not (os.access(session, os.W_OK) and os.access(session.absolute().parent, os.W_OK)):
+        raise FileError(
+            f"{session} cannot be written, as it or its folder is read-only: no label could be recorded; nothing was "
+            "started"
         )
 
 

@@ -11,10 +11,13 @@ from altmas.cli.app import literal, trusted
 from altmas.cli.show import hint, working
 from altmas.errors import PlanError
 from altmas.interop import FORMATS
+from altmas.items.parts import folder_of, missing_images
 from altmas.methods import GROUPS, METHODS, grouped
 from altmas.metrics import known_names
 from altmas.outputs import STDOUT
 from altmas.pool import Pool
+from altmas.pool.engines import is_address
+from altmas.pool.files import how_written
 from altmas.pool.first_phase import AUTOMATIC, LARGE
 from altmas.pool.tables import AUTO
 from altmas.session import Session
@@ -168,6 +171,16 @@ Store = Annotated[
         show_default=False,
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="How a .csv file is written that is not UTF-8, as cp1252 (Windows) or latin-1.",
+        rich_help_panel=POOL,
+        show_default=False,
+    ),
+]
 About = Annotated[
     str,
     typer.Option(
@@ -238,6 +251,17 @@ Metrics = Annotated[
         rich_help_panel=AIM,
     ),
 ]
+MetricsOfSession = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        "-m",
+        metavar="NAME",
+        autocompletion=metric_names,
+        help="A metric to compare by; repeatable. By default the metrics of the session.",
+        rich_help_panel=AIM,
+    ),
+]
 Method = Annotated[
     str | None,
     typer.Option(
@@ -253,7 +277,10 @@ Targets = Annotated[
     typer.Option(
         "--target",
         metavar="NAME=NUMBER",
-        help=literal('Half-width that is wanted, as "recall[cat]=0.04"; repeatable.'),
+        help=literal(
+            'Half-width that is wanted, as "recall[cat]=0.04"; repeatable. The session may then stop by what intervals '
+            "show, and they are wider, so that they hold at every look."
+        ),
         rich_help_panel=AIM,
     ),
 ]
@@ -306,6 +333,7 @@ def pool_of(
     seed: int = 0,
     store: Path | None = None,
     values: Sequence[str] | None = None,
+    encoding: str | None = None,
 ) -> "Pool":
     """The pool that the options describe."""
     with working("reading the table"):
@@ -324,7 +352,10 @@ def pool_of(
             sample=sample,
             sample_seed=seed,
             store=store,
+            encoding=encoding,
         )
+    if how := "" if is_address(data) else how_written(data, encoding):
+        hint(f"note: {data}: {how}")
     if pool.sampled_from is not None:
         hint(
             f"a random sample of {len(pool):,} of {pool.sampled_from:,} rows is the pool; intervals are about all rows"
@@ -335,6 +366,12 @@ def pool_of(
         hint(f"no features of what is shown: {pool.unmade}")
     for notice in pool.notices:
         hint(f"note: {notice}")
+    missing, paths = missing_images(pool)
+    if missing:
+        hint(
+            f"note: {len(missing)} of the first {paths:,} image paths lead to no file, such as {missing[0]!r}; paths "
+            f"start at {folder_of(pool)}"
+        )
     return pool
 
 

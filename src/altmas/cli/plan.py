@@ -1,5 +1,6 @@
 """`altmas plan`: what a number of labels would buy."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +11,12 @@ from altmas.cli import show
 from altmas.cli.app import START, command, literal
 from altmas.errors import PlanError
 from altmas.estimates import about_in_words
-from altmas.methods import DEFAULT_METHOD, method_named
+from altmas.methods import DEFAULT_METHOD, Method, method_named
 from altmas.planning import PlannedDecision, WidthPlan, plan_widths
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
+
+FEW = 50
+"""With fewer labels than this, and no budget, the budgets looked at are those of a session that has so many."""
 
 
 @command(
@@ -39,6 +43,7 @@ def plan(
     values: opt.Values = None,
     weight: opt.Weight = None,
     sample: opt.Sample = None,
+    encoding: opt.Encoding = None,
     metrics: opt.Metrics = None,
     method: opt.Method = None,
     budgets: Annotated[
@@ -75,6 +80,7 @@ def plan(
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
     settings |= {"about": opt.about_of(about), "draw": opt.draw_of(draw)}
     history, chosen, half_widths = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
+    labels, budget = 0, None
     sides = opt.thresholds_of(thresholds)
     if session is not None:
         with opt.opened(session) as opened:
@@ -88,32 +94,75 @@ def plan(
                 "about": opened.plan.about,
                 "draw": opened.plan.draw,
             }
-            budgets = budgets or _ahead(len(history.labels), opened.plan.budget or len(pool))
+            labels, budget = len(history.labels), opened.plan.budget
     elif data is None or prediction is None:
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
         pool = opt.pool_of(
-            data, prediction, None, features, scores, slices, show_, classes, group, weight, sample, seed, values=values
+            data,
+            prediction,
+            None,
+            features,
+            scores,
+            slices,
+            show_,
+            classes,
+            group,
+            weight,
+            sample,
+            seed,
+            values=values,
+            encoding=encoding,
         )
     if chosen.traits.interval == "none":
         show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")
-    width_plan = plan_widths(
-        pool,
-        methods=[*([chosen] if chosen.traits.interval != "none" and chosen.name != "tradition" else []), "tradition"],
-        budgets=budgets or [n for n in (50, 100, 200, 400, 800) if n <= len(pool)] or [len(pool)],
-        accuracy=accuracy,
-        history=history,
-        worlds=worlds,
-        thresholds=sides,
-        progress=not show.quiet(),
-        **settings,
-    )
+    methods: list[str | Method] = [
+        *([chosen] if chosen.traits.interval != "none" and chosen.name != "tradition" else []),
+        "tradition",
+    ]
+
+    def plan_at(looked_at: list[int]) -> WidthPlan:
+        return plan_widths(
+            pool,
+            methods=methods,
+            budgets=looked_at,
+            accuracy=accuracy,
+            history=history,
+            worlds=worlds,
+            thresholds=sides,
+            targets=half_widths,
+            budget=budget if budget is not None and budget > labels else None,
+            progress=not show.quiet(),
+            **settings,
+        )
+
+    looked_at = budgets or _ahead(labels, budget, len(pool))
+    width_plan = plan_at(looked_at)
+    further = [] if budgets else _further(looked_at, len(pool))
+    if further and _out_of_reach(width_plan, half_widths):
+        width_plan = plan_at(further)
     _print(width_plan, half_widths, json)
 
 
-def _ahead(labels: int, budget: int) -> list[int]:
-    """Some budgets from here on."""
-    return sorted({round(labels + (budget - labels) * share) for share in (0.25, 0.5, 1.0)} - {0, labels}) or [budget]
+def _ahead(labels: int, budget: int | None, points: int) -> list[int]:
+    """Some budgets from here on: up to the session's own, where it is not spent."""
+    if budget is not None and budget > labels:
+        return sorted({round(labels + (budget - labels) * share) for share in (0.25, 0.5, 1.0)} - {0, labels})
+    if labels == 0:
+        return [n for n in (50, 100, 200, 400, 800) if n <= points] or [points]
+    return sorted({min(round(max(labels, FEW) * times), points) for times in (1.5, 2, 4)})
+
+
+def _further(looked_at: list[int], points: int) -> list[int]:
+    """The same budgets and larger ones; none where they end at the pool already."""
+    largest = max(looked_at)
+    return sorted({*looked_at, *(min(largest * times, points) for times in (2, 4))}) if largest < points else []
+
+
+def _out_of_reach(width_plan: WidthPlan, targets: dict[str, float]) -> bool:
+    """Whether a target needs more labels than the largest budget by the first method, that of the session."""
+    method = width_plan.widths[0].method
+    return any(math.isnan(width_plan.labels_for(metric, width, method)) for metric, width in targets.items())
 
 
 def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool) -> None:
@@ -152,6 +201,11 @@ def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool) -> No
         show.say(f"±{width:g} for {metric} by {method}: {about}")
     for decision in width_plan.decisions:
         show.say(_decision(decision))
+    if (needs or width_plan.decisions) and "assured" in methods:
+        show.paragraph(
+            "With a target or a threshold intervals of assured hold at every look; those of tradition are for one look "
+            "at a number of labels fixed beforehand, and narrower."
+        )
     show.say(about_in_words(width_plan.about))
     show.paragraph(width_plan.assumption[0].upper() + width_plan.assumption[1:] + ".")
     if width_plan.learnable:

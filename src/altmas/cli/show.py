@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from altmas.estimates import Estimate, shown_value
+from altmas.estimates import Estimate, shown_value, shown_worth
 from altmas.frames import plain
 from altmas.outputs import is_stream
 
@@ -106,7 +106,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Itera
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in columns:
         numeric = name in right
-        shown.add_column(name, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+        shown.add_column(Text(harmless(name)), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
     for row in rows:
         shown.add_row(*(Text(harmless(cell)) for cell in row))
     console().print(shown)
@@ -122,21 +122,24 @@ def bounds(estimate: "Estimate") -> str:
     return "-" if math.isnan(estimate.low) else f"[{estimate.low:.4f}, {estimate.high:.4f}]"
 
 
-def estimates(values: Sequence["Estimate"], floor: int = 0) -> None:
-    """Every metric with its interval and what the labels are worth; no number from fewer than `floor` labels."""
+def estimates(values: Sequence["Estimate"], drawn: int, floor: int = 0) -> None:
+    """Every metric with its interval and what the labels are worth; no number from fewer than `floor` labels.
+
+    drawn  labels that the method drew: with few of them nothing is said of what they are worth
+    """
     if not values:
         return
     level = f"{values[0].confidence * 100:g} % interval"
     columns = ("metric", "estimate", level, "±", "labels", "worth", "kind")
-    rows = [_few(estimate) if estimate.labels < floor else _estimate(estimate) for estimate in values]
+    rows = [_few(estimate) if estimate.labels < floor else _estimate(estimate, drawn) for estimate in values]
     table(columns, rows, right=("estimate", "±", "labels", "worth"))
 
 
-def _estimate(estimate: "Estimate") -> tuple[str, ...]:
+def _estimate(estimate: "Estimate", drawn: int) -> tuple[str, ...]:
     value = shown_value(estimate.value, estimate.labels)
     note = estimate.note if estimate.labels else estimate.note.removeprefix("undefined: ")
     kind = " ".join(filter(None, [estimate.interval if estimate.interval != "none" else "no interval", note]))
-    worth = number(estimate.effective_labels, 0)
+    worth = number(shown_worth(estimate.effective_labels, drawn), 0)
     return estimate.metric, value, bounds(estimate), number(estimate.half_width, 3), str(estimate.labels), worth, kind
 
 

@@ -1,6 +1,8 @@
 """altmas simulate: methods on data whose labels are known."""
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +11,13 @@ import typer
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import TRUST, command
+from altmas.errors import PlanError
 from altmas.methods import DEFAULT_METHOD
+from altmas.pool.naming import Name
 from altmas.pool.tables import classes_of
+from altmas.simulate import finished_runs
 from altmas.simulate import simulate as run
+from altmas.suggest import listing
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 
 
@@ -44,6 +50,7 @@ def simulate(
     values: opt.Values = None,
     weight: opt.Weight = None,
     sample: opt.Sample = None,
+    encoding: opt.Encoding = None,
     metrics: opt.Metrics = None,
     methods: Annotated[
         list[str] | None,
@@ -51,7 +58,8 @@ def simulate(
             "--method",
             metavar="NAME",
             autocompletion=opt.method_names,
-            help="A method to run; repeatable. Default: assured and tradition. All are listed below.",
+            help="A method to run; repeatable. Default: assured and tradition; with --rank assured alone, as tradition "
+            "does not rank. All are listed below.",
             rich_help_panel=opt.AIM,
         ),
     ] = None,
@@ -84,28 +92,44 @@ def simulate(
 
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
-    true = classes_of(data, truth)
-    predicted = {name for column in prediction or () for name in classes_of(data, column).tolist()}
+    true = classes_of(data, truth, encoding)
+    predicted = {name for column in prediction or () for name in classes_of(data, column, encoding).tolist()}
+    _refuse_other_names(truth, set(true.tolist()), prediction or (), predicted)
     names = classes or sorted({*true.tolist(), *predicted}, key=lambda name: (str(type(name)), name))
-    pool = opt.pool_of(data, prediction, None, features, scores, slices, None, names, group, weight, 0, values=values)
-    simulation = run(
-        pool,
-        true,
-        methods=list(dict.fromkeys(methods or ([DEFAULT_METHOD] if rank else [DEFAULT_METHOD, "tradition"]))),
-        metrics=metrics or list(DEFAULT_METRICS),
-        budgets=budgets or [min(n, sample or len(pool)) for n in (50, 100, 200)],
-        repeats=repeats,
-        seed=seed,
-        n_jobs=jobs,
-        batch=batch,
-        confidence=confidence,
-        rank=rank,
-        about=opt.about_of(about),
-        draw=opt.draw_of(draw),
-        sample=sample or None,
-        results=results,
-        progress=not show.quiet(),
+    pool = opt.pool_of(
+        data,
+        prediction,
+        None,
+        features,
+        scores,
+        slices,
+        None,
+        names,
+        group,
+        weight,
+        0,
+        values=values,
+        encoding=encoding,
     )
+    with _saying_what_is_kept(results):
+        simulation = run(
+            pool,
+            true,
+            methods=list(dict.fromkeys(methods or ([DEFAULT_METHOD] if rank else [DEFAULT_METHOD, "tradition"]))),
+            metrics=metrics or list(DEFAULT_METRICS),
+            budgets=budgets or [min(n, sample or len(pool)) for n in (50, 100, 200)],
+            repeats=repeats,
+            seed=seed,
+            n_jobs=jobs,
+            batch=batch,
+            confidence=confidence,
+            rank=rank,
+            about=opt.about_of(about),
+            draw=opt.draw_of(draw),
+            sample=sample or None,
+            results=results,
+            progress=not show.quiet(),
+        )
     if json:
         show.as_json({"summary": simulation.summary(), "rows": simulation.rows})
         return
@@ -127,3 +151,27 @@ def simulate(
         for row in simulation.summary()
     ]
     show.table(columns, rows, right=columns[2:])
+
+
+def _refuse_other_names(truth: str, true: set[Name], predictions: Sequence[str], predicted: set[Name]) -> None:
+    """PlanError if no prediction can be right, because the column of the truth has other names."""
+    if predicted and not true & predicted:
+        shown, known = (listing(sorted(map(str, names)), 6) for names in (true, predicted))
+        raise PlanError(
+            f"--truth {truth!r} and --prediction {listing(predictions)} have no value in common (truth: {shown}; "
+            f"predictions: {known}): no prediction could be right; name the column with the true classes"
+        )
+
+
+@contextmanager
+def _saying_what_is_kept(results: Path | None) -> Iterator[None]:
+    """Ctrl-C ends with how many runs are kept, and where."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if results is None:
+            show.hint("stopped; no run is kept (--results FILE.jsonl keeps them, and goes on from them)")
+        else:
+            kept = show.counted(finished_runs(results), "finished run")
+            show.hint(f"stopped; {kept} kept in {results}: the same command goes on from there")
+        raise

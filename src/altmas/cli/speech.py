@@ -1,11 +1,14 @@
 """Sentences of the package in the words of the command line: options in place of arguments of Python functions."""
 
+import math
 import re
 import shlex
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 
 WORDS: tuple[tuple[str, str], ...] = (
+    (r"say encoding='cp1252' \(--encoding cp1252\)", "give --encoding cp1252"),
     (r"classes=\[\.\.\.\] \(--class, repeated\)", "--class, repeated,"),
     (r"scores=\.\.\. to the pool \(--scores\)", "--scores COLUMN"),
     (r"pass slices=\{\.\.\.\} to the pool, or --slice COLUMN", "name the column with --slice COLUMN"),
@@ -50,20 +53,43 @@ MEANT = re.compile(r"did you mean (?:'(?P<name>[^']+)'|(?P<number>[-\d.]+\d))")
 GIVEN = re.compile(r"'([^']+)'|(?<![\w.'-])(-?\d+(?:\.\d+)?)(?![\w.'])")
 
 
+LISTED = re.compile(r"'[^']*'(?:, '[^']*')+")
+"""Names that a sentence lists because they are accepted: none of them is what was given."""
+
+ALIKE = 0.6
+"""How much a word has to resemble the one that was meant; `suggest.near` offers none that resembles it less."""
+
+
 def mended(sentence: str, command: str, arguments: Sequence[str]) -> str:
     """The command as it was probably meant, where the sentence names what was; else how to see what is accepted."""
     meant = MEANT.search(sentence)
     if meant is not None:
         right = meant["name"] or meant["number"]
-        before = sentence[: meant.start()]
-        wrong = [Path(word).name for word in before.split() if "/" in word]  # tried last: a file that is not there
-        wrong += [name or number for name, number in GIVEN.findall(before)]
-        for word in reversed(wrong):
-            for index, argument in enumerate(arguments):
-                mend = _mended(argument, word, right)
-                if mend is not None:
-                    return shlex.join([*command.split(), *arguments[:index], mend, *arguments[index + 1 :]])
+        wrong = _given(LISTED.sub("", sentence[: meant.start()]), right)
+        for index, argument in enumerate(arguments if wrong else ()):
+            mend = _mended(argument, wrong, right)
+            if mend is not None:
+                return shlex.join([*command.split(), *arguments[:index], mend, *arguments[index + 1 :]])
     return f"{command} --help"
+
+
+def _given(before: str, right: str) -> str:
+    """The word of a sentence in place of which the right one was meant; empty if there is none."""
+    words = [Path(word.rstrip(":,;")).name for word in before.split() if "/" in word]
+    words += [name or number for name, number in GIVEN.findall(before)]
+    alike = [(_likeness(word, right), word) for word in words]
+    return max((pair for pair in alike if pair[0] >= ALIKE), default=(0.0, ""))[1]
+
+
+def _likeness(word: str, right: str) -> float:
+    """Between 0 and 1: how far the word looks like the right one; of numbers, whether it is the same in per cent."""
+    try:
+        return float(math.isclose(float(word), 100 * float(right)))
+    except ValueError:
+        typed, known = word.lower(), right.lower()
+    if typed == known:
+        return 0.0
+    return 1.0 if len(typed) >= 3 and known.startswith(typed) else SequenceMatcher(None, typed, known).ratio()
 
 
 def _mended(argument: str, word: str, right: str) -> str | None:

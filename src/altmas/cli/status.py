@@ -8,6 +8,7 @@ from altmas.cli import show
 from altmas.cli.app import READ, command
 from altmas.estimates import drawn_in_words
 from altmas.session.snapshot import Status
+from altmas.session.stopping import may_stop
 
 
 @command("status", READ, "altmas status xray.altmas", "altmas status xray.altmas --json")
@@ -16,6 +17,7 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
     with opt.opened(session) as opened, show.working("estimating"):
         now, words = opened.status(), drawn_in_words(opened.task)
         estimates, decision, forecast = opened.estimate(), opened.should_stop(), opened.forecast()
+        reached, drawn = may_stop(opened.goals()), opened.history.drawn_labels
     if json:
         ahead = None if forecast is None else forecast.to_dict()
         plain = {"stop": decision.stop, "reason": decision.reason, "forecast": ahead}
@@ -27,9 +29,9 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
     for person in now.annotators if len(now.annotators) > 1 else ():
         pace = "" if math.isnan(person.seconds_per_label) else f", {person.seconds_per_label:.0f} s each"
         show.say(f"  {person.name or '(unnamed)'}: {person.labels} labels, {person.skips} skipped{pace}")
-    show.estimates(estimates)
+    show.estimates(estimates, drawn)
     show.say(f"{'stop' if decision.stop else 'go on'}: {decision.reason}")
-    if forecast is not None and forecast.bands:
+    if forecast is not None and forecast.bands and not reached:
         show.say(f"ahead: {forecast}")
 
 

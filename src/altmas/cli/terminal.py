@@ -243,9 +243,8 @@ class TerminalLabeller:
         parts.append(f"{now.labels} of {now.budget} labels" if now.budget else counted(now.labels, "label"))
         if now.seconds_per_label == now.seconds_per_label:  # not nan
             parts.append(f"{now.seconds_per_label:.0f} s each")
-            if now.budget:
-                minutes = (now.budget - now.labels) * now.seconds_per_label / 60
-                parts.append(f"about {max(1, round(minutes))} min left")
+            if now.budget and now.budget > now.labels:
+                parts.append(f"about {_duration((now.budget - now.labels) * now.seconds_per_label)} left")
         return " · ".join(parts)
 
     def _key_list(self) -> Text:
@@ -297,6 +296,11 @@ def _text(query: "Query") -> str:
 
 def _rows(values: Mapping[str, object]) -> str:
     return "\n".join(f"{harmless(name)}: {harmless(value)}" for name, value in values.items())
+
+
+def _duration(seconds: float) -> str:
+    """A time as people say it: in seconds below a minute."""
+    return f"{max(1, round(seconds))} s" if seconds < 60 else f"{round(seconds / 60)} min"
 
 
 def _listed(goals: Iterable[Goal]) -> str:

@@ -6,14 +6,21 @@ import typer
 
 from altmas.cli import options as opt
 from altmas.cli import show
-from altmas.cli.app import READ, command
+from altmas.cli.app import READ, command, literal
 
 
 @command("threshold", READ, 'altmas threshold xray.altmas "recall[pneumonia] >= 0.90"')
 def threshold(
     session: opt.SessionFile,
     claim: Annotated[
-        str, typer.Argument(metavar="CLAIM", help="recall[class] >= number, or precision.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="CLAIM",
+            help=literal(
+                'As "recall[cat] >= 0.9", cat being the class whose score is cut; or precision, specificity, npv.'
+            ),
+            show_default=False,
+        ),
     ],
     json: opt.Json = False,
 ) -> None:

@@ -62,6 +62,11 @@ def looks_like_image(value: object) -> bool:
     return _is_picture_array(value)
 
 
+def is_image_path(text: str) -> bool:
+    """Whether a text is the path of an image file, by its ending; an address on the web is none."""
+    return _is_path(text, SUFFIXES + scans.SUFFIXES + UNSHOWABLE) and "://" not in text
+
+
 def image_bytes(value: object, folder: Path) -> tuple[bytes, str]:
     """(content, media type) of an image value; NoImage with the reason. Relative paths start at `folder`."""
     return image_shown(value, folder)[:2]

@@ -4,12 +4,13 @@ A part never holds HTML, a path or the item's id: the page puts texts in as text
 """
 
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from altmas.items.images import NoImage, image_shown, looks_like_image
+from altmas.items.images import NoImage, image_shown, is_image_path, looks_like_image
 from altmas.items.pairs import Pair
 from altmas.items.scans import Window
 
@@ -57,6 +58,14 @@ def folder_of(pool: "Pool") -> Path:
     """Where relative image paths start: the folder of the table, or the present one for a pool made in memory."""
     folder = (pool.source or {}).get("folder")
     return Path(folder) if folder is not None else Path.cwd()
+
+
+def missing_images(pool: "Pool", most: int = 200) -> tuple[list[str], int]:
+    """(image paths that lead to no file, how many were looked at) among the first items."""
+    items = [] if pool.items is None else [pool.items[row] for row in range(min(len(pool), most))]
+    values = [value for item in items for _, value in _fields(item)]
+    paths = [value for value in values if isinstance(value, str) and is_image_path(value)]
+    return [path for path in paths if not os.path.exists(folder_of(pool) / path)], len(paths)
 
 
 def _fields(item: Any) -> list[tuple[str | None, Any]]:

@@ -38,13 +38,15 @@ class Columns:
     rows: NDArray[np.int64] | None = None
     size = 0
 
-    def __init__(self, table: Any, names: Sequence[str], numbers: Sequence[str] = ()) -> None:
+    def __init__(
+        self, table: Any, names: Sequence[str], numbers: Sequence[str] = (), encoding: str | None = None
+    ) -> None:
         self.where = os.fspath(table) if isinstance(table, str | os.PathLike) else "the table"
         for name in (*names, *numbers):
             if not isinstance(name, str):
                 raise PoolError(f"column {name!r} was not understood; expected the name of a column")
         if isinstance(table, str | os.PathLike):
-            self.table = read_columns(table, list(dict.fromkeys(names)), list(dict.fromkeys(numbers)))
+            self.table = read_columns(table, list(dict.fromkeys(names)), list(dict.fromkeys(numbers)), encoding)
         else:
             self.table = _in_memory(table, list(dict.fromkeys([*names, *numbers])))
             refuse_invalid(self.table, self.where)

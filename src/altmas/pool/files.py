@@ -1,18 +1,19 @@
-"""Reading files: columns of .csv, .tsv, .jsonl, .ndjson and .parquet as Arrow, matrices of .npy as memory maps.
+"""Reading files: columns of .csv, .tsv, .jsonl, .ndjson and .parquet as Arrow.
 
 Logs of evaluation tools (evaluations.py) are tables too.
 
 Nothing is ever unpickled. Every failure is a FileError that names the file and, where it is known, the line or row.
 """
 
+import codecs
 import csv
 import io
 import json
 import os
 import re
-import warnings
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
-from numpy.typing import NDArray
 
 from altmas.errors import FileError
 from altmas.pool.evaluations import ACCEPTED, LOGS, read_lines, read_log, tool_of_line
@@ -44,6 +44,8 @@ SMALL = 64
 DEEPEST = 100
 """Levels of lists and objects in a line of JSON; Arrow's reader ends the process when there are too many."""
 
+OTHER_ENCODING = "of a file written by Windows say encoding='cp1252' (--encoding cp1252), or save it as UTF-8"
+
 EXACT = 2**53
 """Integers up to here are exact as floats."""
 
@@ -54,9 +56,12 @@ PEEKED = 1000
 """Rows by which columns of numbers are told from columns of texts."""
 
 
-def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Sequence[str] = ()) -> pa.Table:
+def read_columns(
+    path: str | os.PathLike[str], names: Sequence[str], numbers: Sequence[str] = (), encoding: str | None = None
+) -> pa.Table:
     """The named columns of a file: `names` hold classes, ids, slices and items, `numbers` hold features and scores.
 
+    encoding  of a .csv or .tsv file that is not UTF-8
     Raises FileError on a file that is missing, empty, damaged or of another kind, and on a column that is not there.
     """
     path = existing(path)
@@ -69,11 +74,12 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str], numbers: Se
         elif kind in (".jsonl", ".ndjson"):
             table = _jsonl(path, names, numbers)
         else:
-            table = _csv(path, "\t" if kind == ".tsv" else ",", names, numbers)
+            table = _csv(path, Written.of(path, encoding), names, numbers)
     except FileError:
         raise
     except UnicodeDecodeError as cause:
-        raise FileError(f"{path} is not UTF-8 text: {cause}") from cause
+        how = "is not UTF-8 text" if encoding is None else f"is not written in {encoding}"
+        raise FileError(f"{path} {how}: {cause}; {OTHER_ENCODING}") from cause
     except Exception as cause:  # the bytes of a damaged file can fail in any way inside a library
         raise FileError(f"{path} cannot be read as {kind}: {sentence(cause)}") from cause
     if table.num_rows == 0:
@@ -97,18 +103,21 @@ def read_evaluation(path: str | os.PathLike[str]) -> pa.Table:
     raise FileError(f"{path} is no log of an evaluation tool that is known: expected {ACCEPTED}")
 
 
-def text_columns(path: str | os.PathLike[str], names: Sequence[str]) -> list[str]:
+def text_columns(path: str | os.PathLike[str], names: Sequence[str], encoding: str | None = None) -> list[str]:
     """Those of the columns of a CSV file that hold texts: most of their first values are no numbers."""
     path = existing(path)
     kind = _kind(path) if names else ""
     if kind not in (".csv", ".tsv"):
         return []
     try:
-        with _csv_text(path) as lines:
-            rows = list(islice(csv.DictReader(lines, delimiter="\t" if kind == ".tsv" else ","), PEEKED))
+        style = Written.of(path, encoding)
+        with style.lines(path) as lines:
+            rows = list(islice(csv.DictReader(lines, delimiter=style.separator), PEEKED))
     except (UnicodeDecodeError, csv.Error, OSError, pa.ArrowException):
         return []  # reading it says what is wrong
-    return [name for name in names if mostly_texts([row.get(name) for row in rows])]
+    comma = "," if style.separator == ";" else "."  # of decimals
+    values = {name: [row.get(name) for row in rows] for name in names}
+    return [name for name in names if mostly_texts(value and value.replace(comma, ".") for value in values[name])]
 
 
 def mostly_texts(values: Iterable[object]) -> bool:
@@ -197,31 +206,85 @@ def _parquet(path: Path, columns: Sequence[str]) -> pa.Table:
 # ---------------------------------------------------------------- CSV
 
 
-def _csv(path: Path, delimiter: str, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
+@dataclass(frozen=True)
+class Written:
+    """How a file of separated values is written."""
+
+    separator: str = ","
+    encoding: str = "utf-8-sig"
+
+    @classmethod
+    def of(cls, path: Path, encoding: str | None = None) -> "Written":
+        """By the name of the file and its first line; FileError on an encoding that Python does not know.
+
+        Spreadsheets write semicolons or tabs in some countries: where the first line has one of these and no comma.
+        """
+        try:
+            codec = cls().encoding if encoding is None else codecs.lookup(encoding).name
+        except LookupError:
+            raise FileError(
+                f"encoding {encoding!r} is not known; expected one such as cp1252, latin-1, utf-16"
+            ) from None
+        if _kind(path) == ".tsv":
+            return cls("\t", codec)
+        with cls(encoding=codec).lines(path) as lines:
+            unquoted = re.sub(r'"[^"]*"', "", lines.readline())
+        found = [separator for separator in ",;\t" if separator in unquoted]
+        return cls(found[0] if len(found) == 1 else ",", codec)
+
+    def lines(self, path: Path) -> io.TextIOWrapper:
+        """The text of the file, decompressed by its ending."""
+        stream = io.BufferedReader(pa.input_stream(str(path)))
+        return io.TextIOWrapper(stream, encoding=self.encoding, newline="")
+
+    @property
+    def words(self) -> str:
+        """What is unusual about it, for people; empty if nothing is."""
+        return {";": "its columns are separated by semicolons", "\t": "its columns are separated by tabs"}.get(
+            self.separator, ""
+        )
+
+
+def how_written(path: str | os.PathLike[str], encoding: str | None = None) -> str:
+    """What is unusual about a .csv file, in words; empty for one with commas and for files of other kinds."""
+    file = Path(path)
+    return Written.of(existing(file), encoding).words if ".csv" in map(str.lower, file.suffixes) else ""
+
+
+def _csv(path: Path, style: Written, names: Sequence[str], numbers: Sequence[str]) -> pa.Table:
     """Names are read as text and only then understood, so that "007" stays what it is."""
-    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    columns = _csv_header(path, delimiter)
+    columns = _csv_header(path, style)
     refuse_unknown([*names, *numbers], columns, str(path))
     types = dict.fromkeys(numbers, pa.float64()) | dict.fromkeys(names, pa.string())
     try:
-        table = _csv_rows(path, parse, types)
+        table = _csv_numbers(path, style, types)
     except pa.ArrowInvalid as cause:
-        raise FileError(_csv_fault(path, parse, types, cause)) from cause
-    _refuse_bad_quotes(path, delimiter, table.num_rows)
+        raise FileError(_csv_fault(path, style, types, cause)) from cause
+    _refuse_bad_quotes(path, style, table.num_rows)
     for name in names:
         table = table.set_column(table.column_names.index(name), name, understood(table.column(name)))
     return table
 
 
-def _refuse_bad_quotes(path: Path, delimiter: str, rows: int) -> None:
+def _csv_numbers(path: Path, style: Written, types: dict[str, pa.DataType]) -> pa.Table:
+    """The columns; where semicolons separate them, numbers may have a comma for the decimal point."""
+    try:
+        return _csv_rows(path, style, types)
+    except pa.ArrowInvalid:
+        if style.separator != ";" or pa.float64() not in types.values():
+            raise
+    return _csv_rows(path, style, types, decimal=",")
+
+
+def _refuse_bad_quotes(path: Path, style: Written, rows: int) -> None:
     """FileError where a quotation mark is missing: Arrow would take the rows up to the next one for one cell."""
     with pa.input_stream(str(path)) as stream:
         if not any(b'"' in block for block in iter(lambda: stream.read(BLOCK), b"")):
             return
     limit = csv.field_size_limit(FIELD_LIMIT)
     try:
-        with _csv_text(path) as lines:
-            reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        with style.lines(path) as lines:
+            reader = csv.reader(lines, delimiter=style.separator, strict=True)
             try:
                 strict_rows = sum(1 for cells in reader if cells) - 1
             except csv.Error as cause:
@@ -236,36 +299,33 @@ def _refuse_bad_quotes(path: Path, delimiter: str, rows: int) -> None:
         )
 
 
-def _csv_header(path: Path, delimiter: str) -> list[str]:
+def _csv_header(path: Path, style: Written) -> list[str]:
     """The names in the first line; UnicodeDecodeError if that is no text."""
-    with _csv_text(path) as lines:
-        return next(csv.reader(lines, delimiter=delimiter), [])
-
-
-def _csv_text(path: Path) -> io.TextIOWrapper:
-    stream = io.BufferedReader(pa.input_stream(str(path)))  # decompresses by the file's ending
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    with style.lines(path) as lines:
+        return next(csv.reader(lines, delimiter=style.separator), [])
 
 
 def _csv_rows(
-    path: Path, parse: pyarrow.csv.ParseOptions, types: dict[str, pa.DataType], threads: bool = True
+    path: Path, style: Written, types: dict[str, pa.DataType], threads: bool = True, decimal: str = "."
 ) -> pa.Table:
+    encoding = "utf8" if style == Written(style.separator) else style.encoding
     return pyarrow.csv.read_csv(
         path,
-        read_options=pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=threads),
-        parse_options=parse,
-        convert_options=pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types)),
+        read_options=pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=threads, encoding=encoding),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=style.separator, newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=types, include_columns=list(types), decimal_point=decimal
+        ),
     )
 
 
-def _csv_fault(
-    path: Path, parse: pyarrow.csv.ParseOptions, types: dict[str, pa.DataType], cause: pa.ArrowInvalid
-) -> str:
+def _csv_fault(path: Path, style: Written, types: dict[str, pa.DataType], cause: pa.ArrowInvalid) -> str:
     """Where a CSV file is broken: read again row by row, which is slow but knows the line."""
     try:
-        texts = _csv_rows(path, parse, dict.fromkeys(types, pa.string()), threads=False)
+        texts = _csv_rows(path, style, dict.fromkeys(types, pa.string()), threads=False)
     except pa.ArrowInvalid as precise:
-        return f"{path} cannot be read as .csv: {sentence(precise)}"
+        other = f"; {OTHER_ENCODING}" if "UTF8" in str(precise) else ""
+        return f"{path} cannot be read as .csv: {sentence(precise)}{other}"
     for name, kind in types.items():
         values = texts.column(name).to_pylist() if kind == pa.float64() else []
         for row, value in enumerate(values):
@@ -419,33 +479,3 @@ def _jsonl_fault(path: Path, columns: Sequence[str], cause: pa.ArrowInvalid) -> 
 def _json_kind(value: Any) -> str:
     kinds = {str: "text", bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
     return kinds.get(type(value), "")
-
-
-# ---------------------------------------------------------------- matrices
-
-
-def read_matrix(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """The array in a .npy file, memory-mapped; FileError if it is none, damaged, or holds Python objects."""
-    path = existing(path)
-    if path.suffix.lower() in PICKLED:
-        raise FileError(f"{path} is a pickled file, which can run code when it is read; expected a .npy file")
-    if path.suffix.lower() != ".npy" or not path.is_file():
-        raise FileError(f"{path} is no .npy file; write one with numpy.save(path, array)")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about headers that Python 2 wrote, and about escapes in damaged ones
-            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as cause:  # numpy evaluates the header: a damaged one can fail in any way
-        with path.open("rb") as file:
-            magic = file.read(6) == b"\x93NUMPY"
-        reason = "damaged, cut short or full of Python objects, which are never unpickled" if magic else "no .npy file"
-        raise FileError(f"{path} is {reason}; expected an array of numbers written by numpy.save") from cause
-    if array.dtype.kind not in "fiub":
-        raise FileError(f"{path} holds {array.dtype}; expected an array of numbers")
-    beyond = path.stat().st_size - getattr(array, "offset", 0) - array.nbytes
-    if beyond:
-        raise FileError(
-            f"{path} is damaged, or holds more than one array: {beyond:,} bytes follow the {array.shape} numbers that "
-            "its header announces; expected an array written by numpy.save"
-        )
-    return array

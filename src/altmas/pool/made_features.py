@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.errors import MissingExtra, PoolError
+from altmas.extras import install
 from altmas.items.images import NoImage, image_bytes, looks_like_image, pixels_of
 
 Floats = NDArray[np.float32]
@@ -135,7 +136,7 @@ def _decoded(content: bytes) -> Any:
         from PIL import Image, UnidentifiedImageError
     except ImportError as cause:
         raise MissingExtra(
-            "features of image files need Pillow; install it with pip install 'altmas[images]', or give arrays"
+            f"features of image files need Pillow; install it with {install('images')}, or give arrays"
         ) from cause
     try:
         with Image.open(BytesIO(content)) as picture:

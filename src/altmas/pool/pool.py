@@ -165,6 +165,7 @@ class Pool:
         sample: int | None = None,
         sample_seed: int = 0,
         store: str | PathLike[str] | None = None,
+        encoding: str | None = None,
     ) -> "Pool":
         """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
@@ -178,7 +179,8 @@ class Pool:
         like its column, with scores={column: ...}; None makes a pool without a model, which needs `classes`. `group` is
         the column of what points come together in (conversation, patient), `weight` that of how many rows a row stands
         for; `values` as in Pool. `sample` takes so many rows at random (`sample_from`), 0 takes all; by default
-        1,000,000 of a table with more than 2,000,000 rows and no weights.
+        1,000,000 of a table with more than 2,000,000 rows and no weights. `encoding` is that of a .csv file that is not
+        UTF-8; columns may be separated by semicolons or tabs where its first line has no comma.
         Raises FileError or PoolError, naming the column.
         """
         pool: Pool = above("pool_from_table")(
@@ -196,6 +198,7 @@ class Pool:
             sample=sample,
             sample_seed=sample_seed,
             store=store,
+            encoding=encoding,
         )
         return pool
 

@@ -22,9 +22,10 @@ from altmas.outputs import writable
 from altmas.pool.columns import Columns
 from altmas.pool.embeddings import embedded
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
-from altmas.pool.files import existing, read_matrix, text_columns
+from altmas.pool.files import existing, text_columns
 from altmas.pool.first_phase import LARGE, Wanted
 from altmas.pool.made_features import made_from
+from altmas.pool.matrices import read_matrix
 from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
 from altmas.pool.pool import Pool
@@ -66,6 +67,7 @@ def pool_from_table(
     sample_seed: int = 0,
     store: str | os.PathLike[str] | None = None,
     like: str | os.PathLike[str] | None = None,
+    encoding: str | None = None,
 ) -> Pool:
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
@@ -89,6 +91,7 @@ def pool_from_table(
     classes           the class list; by default the names of a Hugging Face ClassLabel, else what is seen
     store             a .parquet file to be written: the columns go there and numbers into .npy files beside it, and
                       the pool is read from those, so that a session can be opened again without the engine
+    encoding          of a .csv file that is not UTF-8, such as cp1252
     like              a table from which the words and categories of features that are made are taken
     Raises FileError or PoolError, naming the file, the column and the row (counted from 0).
     """
@@ -100,7 +103,7 @@ def pool_from_table(
     names = [*answers.values(), *(name for name in (id, group, weight) if name is not None), *parts]
     names += [shown] if isinstance(shown, str) else shown or []
     if store is not None:
-        moved = _moved_to(Path(store).expanduser().absolute(), table, names, inputs, outputs)
+        moved = _moved_to(Path(store).expanduser().absolute(), table, names, inputs, outputs, encoding)
         in_store = moved.scores if outputs else None
         scores = in_store.get(DEFAULT_MODEL) if in_store and not isinstance(scores, Mapping) else in_store
         roles: dict[str, Any] = {
@@ -119,11 +122,13 @@ def pool_from_table(
         return pool_from_table(moved.table, features=again, scores=scores, **roles)
     in_memory = source_of(table) is None or _made_of_parquet(table, inputs)
     is_file = in_memory and isinstance(table, str | os.PathLike)
-    texts = text_columns(table, _named(inputs)) if is_file else []
+    texts = text_columns(table, _named(inputs), encoding) if is_file else []
     origins = [inputs, *outputs.values()]
     request = Wanted.of(sample, sample_seed, weighted=weight is not None)
     repeated = [*answers.values(), *parts]
-    columns = _columns(table, [*names, *texts], origins, repeated=repeated, in_memory=in_memory, request=request)
+    columns = _columns(
+        table, [*names, *texts], origins, repeated=repeated, in_memory=in_memory, request=request, encoding=encoding
+    )
     columns = columns.sampled(request)
     folder = existing(local(table)).parent if is_file else Path()
     matrix, made = _made_matrix(columns, inputs, folder, like) if in_memory else (_matrix(columns, inputs), ())
@@ -161,7 +166,11 @@ def pool_from_table(
             "slices": parts,
             "show": shown,
             "classes": None if classes is None else list(pool.classes),
-        } | {role: name for role, name in (("group", group), ("weight", weight)) if name is not None}
+        } | {
+            role: name
+            for role, name in (("group", group), ("weight", weight), ("encoding", encoding))
+            if name is not None
+        }
         source |= {} if pool.named_values is None else {"values": pool.named_values}
         if columns.rows is not None:
             source |= {"sample": len(pool), "sample_seed": sample_seed}
@@ -191,11 +200,12 @@ def _columns(
     *,
     in_memory: bool = False,
     request: Wanted | None = None,
+    encoding: str | None = None,
 ) -> Columns:
     """The columns that are needed; of tables that live elsewhere in batches, numbers apart from names."""
     source = None if in_memory else source_of(table)
     if source is None:
-        return Columns(table, names, [name for origin in origins for name in _named(origin)])
+        return Columns(table, names, [name for origin in origins for name in _named(origin)], encoding)
     for name in (*names, *(name for origin in origins for name in _named(origin))):
         if not isinstance(name, str):
             raise PoolError(f"column {name!r} was not understood; expected the name of a column")
@@ -213,7 +223,9 @@ class Moved:
     scores: dict[str, Any]
 
 
-def _moved_to(store: Path, table: Any, names: Sequence[str], inputs: Any, outputs: Mapping[str, Any]) -> Moved:
+def _moved_to(
+    store: Path, table: Any, names: Sequence[str], inputs: Any, outputs: Mapping[str, Any], encoding: str | None
+) -> Moved:
     """The columns written to `store`, those of numbers to .npy files beside it; nothing there is replaced."""
     if store.suffix.lower() != ".parquet":
         raise FileError(f"store {store} does not end with .parquet; nothing was written")
@@ -228,7 +240,7 @@ def _moved_to(store: Path, table: Any, names: Sequence[str], inputs: Any, output
         writable(path, force=False)
     source = source_of(table)
     if source is None:
-        held = Columns(table, names, [name for group in groups for name in group])
+        held = Columns(table, names, [name for group in groups for name in group], encoding)
         source = Source(held.where, held.table.column_names, lambda columns: iter([held.table.select(columns)]))
     keep(source, store, names, groups)
     scores = {name: groups.get(_named(origin), origin) for name, origin in outputs.items()}
@@ -287,9 +299,9 @@ def column_of(table: Any, name: str) -> NDArray[Any]:
     return names_of(_columns(table, [name], [], [name]).names(name), f"column {name!r}")
 
 
-def classes_of(table: Any, name: str) -> NDArray[Any]:
+def classes_of(table: Any, name: str, encoding: str | None = None) -> NDArray[Any]:
     """The same of a column that must hold classes: PoolError if it holds numbers of another kind."""
-    return names_of(_classes_in(_columns(table, [name], [], [name]), name), f"column {name!r}")
+    return names_of(_classes_in(_columns(table, [name], [], [name], encoding=encoding), name), f"column {name!r}")
 
 
 def scores_in(table: Any, scores: Numbers) -> Any:

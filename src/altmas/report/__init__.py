@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from altmas.errors import FileError
 from altmas.items.images import NoImage
 from altmas.items.parts import image_of, parts_of
 from altmas.outputs import NOTHING, Kept, is_stream, kept_by, writable, write_whole
@@ -42,8 +43,7 @@ class Report:
         OutputExists, and neither is written, if one of them is there already; unless force.
         """
         files = files_of(path)
-        for file in files:
-            writable(file, force=force, kept=self.kept)
+        _refuse(path, files, force, self.kept)
         for file in files:
             content = self.to_json() if file.suffix.lower() == ".json" else self.to_html()
             write_whole(file, content.encode(), force=force, kept=self.kept)
@@ -65,6 +65,20 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
     return list(dict.fromkeys([file.with_suffix(".json"), file]))
 
 
+def _refuse(path: str | os.PathLike[str], files: list[Path], force: bool, kept: Kept) -> None:
+    """OutputExists or FileError if one of the files may not be written, or has the name of something else."""
+    for file in files:
+        writable(file, force=force, kept=kept)
+    folder = Path(os.path.realpath(path)).parent
+    if not is_stream(path) and not os.access(folder, os.W_OK):
+        raise FileError(f"{path} cannot be written: the folder {folder} is read-only; give a name in another folder")
+    if not is_stream(path) and Path(path).suffix.lower() not in ("", ".html", ".htm", ".json"):
+        raise FileError(
+            f"{path} was not written: a report is HTML or JSON; give a name that ends in .html, .htm or .json (for a "
+            "PDF or paper, open the .html in a browser and print it)"
+        )
+
+
 def report_of(
     session: "Session",
     path: str | os.PathLike[str] | None = None,
@@ -81,8 +95,8 @@ def report_of(
     """
     earlier = None if since is None else read_report(since)
     kept = kept_by(session.pool, session.path)
-    for file in [] if path is None else files_of(path):
-        writable(file, force=force, kept=kept)  # before the work
+    if path is not None:
+        _refuse(path, files_of(path), force, kept)  # before the work
     content = content_of(session, items=items, notes=notes, since=earlier)
     report = Report(content, _pictures(session) if items else {}, kept)
     if path is not None:

@@ -34,7 +34,7 @@ def assumptions_of(session: "Session", history: History, status: Status, estimat
     assumptions = [
         _about(session),
         _draws(session, history),
-        _interval(session, estimates),
+        _interval(session, history, estimates),
         _labels(session),
         _skips(history, status),
         _blind(status),
@@ -100,10 +100,12 @@ def _draws(session: "Session", history: History) -> Assumption:
     return Assumption(title, "checked", words)
 
 
-def _interval(session: "Session", estimates: Estimates) -> Assumption:
+def _interval(session: "Session", history: History, estimates: Estimates) -> Assumption:
     title = "The interval fits the way it is used"
     kinds = {estimate.interval for estimate in estimates}
     looks = len(session.logged_estimates())
+    if "none" in kinds and history.drawn_labels == 0:
+        return Assumption(title, "unchecked", "No drawn label is there yet, so there is no interval.")
     if "none" in kinds:
         return Assumption(title, "warning", "The method gives no interval: its values come without a guarantee.")
     if "credible" in kinds:

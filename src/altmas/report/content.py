@@ -17,7 +17,7 @@ import numpy as np
 
 from altmas.alone import models_alone
 from altmas.errors import AltmasError
-from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates
+from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates, shown_worth
 from altmas.frames import plain
 from altmas.guaranteed import NotOffered, guaranteed_decision
 from altmas.history import History
@@ -31,7 +31,7 @@ from altmas.report.assumptions import assumptions_of
 from altmas.report.classes import MANY, OF_CLASS, classes_of, confusions_of, matrix_of
 from altmas.report.curves import curves_of
 from altmas.report.headline import headline_of
-from altmas.report.models import models_of, quality_of, ranking_of
+from altmas.report.models import models_of, quality_of, ranking_of, waves_of
 from altmas.report.sceptic import label_errors, sceptic_of
 from altmas.report.sensitivity import sensitivity
 from altmas.report.trend import trend_since
@@ -74,6 +74,7 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
             "budget": session.plan.budget,
             "targets": dict(session.plan.targets),
             "thresholds": dict(session.plan.thresholds),
+            "rank": session.plan.rank,
         },
         "labels": len(history.labels),
         "drawn_labels": history.drawn_labels,
@@ -83,6 +84,7 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
         "alone": [alone.to_dict() for alone in models_alone(session, estimates)],
         "quality": quality_of(session),
         "ranking": ranking_of(session),
+        "waves": waves_of(session),
         "path": _path(session, history, estimates),
         "classes": classes_of(session, history),
         "confusion": matrix,
@@ -144,18 +146,26 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
         if sample is not None:
             check = weighted_interval(session.pool, history, metric, estimate.confidence, sample)
             alarm = weighted_interval(session.pool, history, metric, math.erf(ALARM / math.sqrt(2)), sample)
-        gain = estimate.effective_labels / estimate.labels if estimate.labels else math.nan
+        worth = shown_worth(estimate.effective_labels, history.drawn_labels)
+        gain = worth / estimate.labels if estimate.labels else math.nan
         apart = estimate.value < alarm[1] or estimate.value > alarm[2]
         rows.append(
             asdict(estimate)
             | {
                 "meaning": metric.meaning(session.pool),
                 "verdict": asdict(
-                    verdict_of(estimate, metric, session.plan, early=early, proven=_proven(session, history, metric))
+                    verdict_of(
+                        estimate,
+                        metric,
+                        session.plan,
+                        early=early,
+                        drawn=history.drawn_labels > 0,
+                        proven=_proven(session, history, metric),
+                    )
                 ),
             }
             | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
-            | {"gain": gain, "bounds": list(metric.bounds), "lower_is_better": metric.lower_is_better}
+            | {"worth": worth, "gain": gain, "bounds": list(metric.bounds), "lower_is_better": metric.lower_is_better}
             | {"kind": metric.kind, "where": metric.where}
             | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}
         )

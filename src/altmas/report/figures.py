@@ -5,6 +5,7 @@ from typing import Any
 from markupsafe import Markup
 
 from altmas.report.classes import MANY, OF_CLASS
+from altmas.report.words import plural
 from altmas.svg import CurvePoint, Interval, Step, curve, intervals, path, shares
 
 Plain = dict[str, Any]
@@ -34,6 +35,8 @@ def charts_of(content: Plain) -> dict[str, Markup]:
         charts |= score_charts(curves, number)
     if content["ranking"] is not None:
         charts["ranking"] = behind_the_best(content["ranking"])
+    if content["waves"] is not None:
+        charts["waves"] = waves(content["waves"])
     return {name: chart for name, chart in charts.items() if chart is not None}
 
 
@@ -98,6 +101,23 @@ def behind_the_best(ranking: Plain) -> Markup | None:
     ]
     title = f"How far models lie behind {ranking['best']} by {ranking['metric']}"
     return intervals("chart-ranking", title, drawn) if drawn else None
+
+
+def waves(watched: Plain) -> Markup | None:
+    """The level of the metric in each wave."""
+    tones = {"drop": "bad", "no drop": "good", "cannot tell": "open"}
+    drawn = [
+        Interval(
+            f"{level['wave']} ({plural(level['labels'], 'label')})",
+            level["value"],
+            level["low"],
+            level["high"],
+            tones[level["answer"]] if level["against"] else "plain",
+        )
+        for level in watched["levels"]
+        if level["value"] is not None
+    ]
+    return intervals("chart-waves", f"{watched['metric']} by wave", drawn) if drawn else None
 
 
 def listed_metrics(metrics: list[Plain]) -> list[Plain]:

@@ -5,7 +5,7 @@ from statistics import NormalDist
 from typing import Any
 
 from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN
-from altmas.report.words import number, plural
+from altmas.report.words import NOT_DRAWN, number, plural
 
 Plain = dict[str, Any]
 
@@ -16,14 +16,52 @@ HOPELESS = 0.9
 
 
 def headline_of(content: Plain) -> Plain:
-    """{"verdict", "next", "tone"} from a report's content: a missed aim first, then an open one, then the rest."""
-    rows = content["metrics"]
+    """{"verdict", "next", "tone"} from a report's content.
+
+    A drop that is shown comes first, then a missed aim, an open one and one that is met; without aims what the waves or
+    the ranking say, and else the first metric.
+    """
+    rows, waves = content["metrics"], content["waves"]
+    if waves is not None and waves["answer"] == "drop":
+        return _watched(waves, content)
     judged = [row for row in rows if row["threshold"] is not None or row["target"] is not None]
     for tone in ("bad", "open", "good"):
         for row in judged:
             if row["verdict"]["tone"] == tone:
                 return _judged(row, judged, content)
+    if waves is not None:
+        return _watched(waves, content)
+    if content["plan"]["rank"] and content["ranking"] is not None:
+        return _ranked(content["ranking"])
     return _plain(rows[0], content) if rows else {"verdict": "Nothing was asked for.", "next": "", "tone": "plain"}
+
+
+def _watched(waves: Plain, content: Plain) -> Plain:
+    """Whether the newest wave is worse than the one that it is compared with."""
+    last = waves["levels"][-1]
+    before = next(one for one in waves["levels"] if one["wave"] == last["against"])
+    answer, metric, wave = waves["answer"], waves["metric"], last["wave"]
+    if answer == "cannot tell" or last["value"] is None or last["low"] is None or before["value"] is None:
+        few = f"That takes {LEAST_DRAWN} drawn labels in {wave} and in {before['wave']}."
+        return {"verdict": f"It cannot be told yet whether {metric} is worse in {wave}.", "next": few, "tone": "open"}
+    row = last | {"bounds": content["metrics"][0]["bounds"]}
+    shown = f"{'A' if answer == 'drop' else 'No'} drop is shown"
+    fact = f"{metric} in {wave} is {share(row, last['value'])} ({_bare(row, last['low'])}–{_bare(row, last['high'])})"
+    sure = f"All such alarms, over all waves and looks, are right with probability {100 * waves['confidence']:g} %"
+    sure += "." if waves["proven"] else " if labels are many."
+    return {
+        "verdict": f"{shown}: {fact}, in {before['wave']} it was {share(row, before['value'])}.",
+        "next": sure if answer == "drop" else f"That is no proof that there is none. {sure}",
+        "tone": "bad" if answer == "drop" else "plain",
+    }
+
+
+def _ranked(ranking: Plain) -> Plain:
+    """What a session that was made to rank models says."""
+    others = [row for row in ranking["models"] if row["tier"] != "best"]
+    settled = bool(others) and all(row["tier"] == "worse" for row in others)
+    finding = ranking["finding"][:1].upper() + ranking["finding"][1:].removesuffix(".") + "."
+    return {"verdict": finding, "next": ranking["outlook"], "tone": "good" if settled else "open"}
 
 
 def _judged(row: Plain, judged: list[Plain], content: Plain) -> Plain:
@@ -129,7 +167,7 @@ def _plain(row: Plain, content: Plain) -> Plain:
     value = share(row, row["value"])
     if row["low"] is None:
         return {
-            "verdict": f"{row['metric']} is about {value}; method {content['method']} gave no interval.",
+            "verdict": f"{row['metric']} is about {value}; {_no_interval(content)}.",
             "next": row["note"][:1].upper() + row["note"][1:] + "." if row["note"] else "",
             "tone": "open",
         }
@@ -141,10 +179,15 @@ def _plain(row: Plain, content: Plain) -> Plain:
     return {"verdict": fact, "next": "No target or threshold was set, so there is nothing to decide.", "tone": "plain"}
 
 
+def _no_interval(content: Plain) -> str:
+    return f"method {content['method']} gave no interval" if content["drawn_labels"] else NOT_DRAWN
+
+
 def _begin(content: Plain) -> str:
     if content["labels"] == 0:
         return "No point is labelled: begin with some labels."
-    return f"{plural(content['labels'], 'label')} so far do not tell about it: label more."
+    tell = "does not tell" if content["labels"] == 1 else "do not tell"
+    return f"{plural(content['labels'], 'label')} so far {tell} about it: label more."
 
 
 def share(row: Plain, value: float, *, exact: bool = False) -> str:

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,6 +16,9 @@ from altmas.report.words import number, percent, plural
 from altmas.svg import STYLE, THEME, cell
 
 Plain = dict[str, Any]
+
+BREAKS = re.compile(r"(?<=[_@=:,/])|(?=\[)")
+"""Where the name of a metric or class may be broken."""
 
 
 def page(content: Plain, pictures: dict[str, tuple[bytes, str]] | None = None) -> str:
@@ -52,7 +56,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": lambda value: "–" if value is None else number(value),
         "two": lambda value: "–" if value is None else f"{value:.2f}",
-        "breaks": lambda text: Markup(escape(text).replace("_", Markup("_<wbr>"))),
+        "breaks": breaks,
         "whole": lambda text: text.replace("–", "\u2060–\u2060").replace(" %", "\u00a0%"),
         "count": lambda value: "–" if value is None else f"{value:,.0f}",
         "percent": lambda value: "–" if value is None else percent(value).replace(" %", "\u00a0%"),
@@ -67,6 +71,12 @@ def _environment() -> Environment:
         "json": lambda value: json.dumps(value, indent=1, ensure_ascii=False),
     }
     return environment
+
+
+def breaks(text: object) -> Markup:
+    """A name that may be broken after its parts, and so need not be in mid-word: recall[cat]@site=A, macro_f1."""
+    parts = BREAKS.split(str(text))
+    return Markup("<wbr>").join(escape(part) for part in parts)
 
 
 def _source(name: str) -> str:

@@ -11,6 +11,8 @@ from altmas.estimates import Estimate, Estimates
 from altmas.history import History
 from altmas.methods.assured.contest import ComparesModels
 from altmas.metrics import Metric
+from altmas.monitoring import monitor
+from altmas.pool.growth import WAVE
 from altmas.ranking import ranking
 from altmas.report.classes import bounds_of
 
@@ -59,7 +61,18 @@ def ranking_of(session: "Session") -> Plain | None:
         ranked = ranking(session)
     except AltmasError:  # no metric that every model has
         return None
-    return ranked.to_dict() | {"summary": ranked.summary}
+    return ranked.to_dict() | {name: getattr(ranked, name) for name in ("summary", "finding", "outlook")}
+
+
+def waves_of(session: "Session") -> Plain | None:
+    """The first metric in each wave, with its alarm; None without waves, or where the metric has no level there."""
+    if WAVE not in session.pool.slices:
+        return None
+    try:
+        watched = monitor(session)
+    except AltmasError:  # a metric that is about no wave
+        return None
+    return watched.to_dict() if len(watched) > 1 else None
 
 
 def _rows(metrics: Sequence[Metric], estimates: Estimates, names: list[str]) -> list[Plain]:

@@ -7,6 +7,9 @@ from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.metrics import Metric
 from altmas.session.plan import Plan
 
+NOT_DRAWN = "no drawn label is there yet, so there is no interval"
+"""What is said of a session whose labels were all told without being asked for."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -18,23 +21,26 @@ class Verdict:
 
 
 def verdict_of(
-    estimate: Estimate, metric: Metric, plan: Plan, *, early: bool = False, proven: str | None = None
+    estimate: Estimate,
+    metric: Metric,
+    plan: Plan,
+    *,
+    early: bool = False,
+    drawn: bool = True,
+    proven: str | None = None,
 ) -> Verdict:
     """What the estimate says against its threshold or target, or by itself if it has neither.
 
     early   whether fewer labels were drawn than anything is decided by
+    drawn   whether any was
     proven  "above", "below" or "undecided" by the test that holds at every look; None where there is none
     """
     if math.isnan(estimate.value):
         return Verdict(f"{metric.name} cannot be given yet: {estimate.note or 'undefined'}.", "open", "undefined")
     threshold, target = plan.thresholds.get(metric.name), plan.targets.get(metric.name)
     if math.isnan(estimate.low):
-        return Verdict(
-            f"{metric.name} is about {number(estimate.value)}; this method gives no interval, so nothing is "
-            "guaranteed.",
-            "open",
-            "no interval",
-        )
+        why = "this method gives no interval, so nothing is guaranteed" if drawn else NOT_DRAWN
+        return Verdict(f"{metric.name} is about {number(estimate.value)}; {why}.", "open", "no interval")
     if early and (threshold is not None or target is not None):
         few = f"nothing is decided with fewer than {LEAST_DRAWN} drawn labels"
         return Verdict(f"{_plainly(estimate).sentence[:-1]}; {few}.", "open", "too early")

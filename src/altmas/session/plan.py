@@ -394,7 +394,8 @@ def _per_metric(what: str, numbers: Mapping[str, float], metrics: Mapping[str, M
         resolved = meant[0]
         number = _number(f"{what} for {name!r}:", value)
         low, high = metrics[resolved].bounds
-        hint = f"; did you mean {number / 100:g}?" if 1 < number <= 100 and high <= 1 else ""
+        percent = (1 if what == "target" else 2) <= number <= 100 and high <= 1  # 1.2 is no threshold of 1.2 %
+        hint = f"; did you mean {number / 100:g}?" if percent and number > 1 else ""
         if what == "target" and not 0 < number < high - low:
             raise PlanError(
                 f"{what} for {name!r}: {number:g} is not a half-width; expected a number above 0 and below "

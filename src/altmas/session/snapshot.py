@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from statistics import median
 from typing import Any, Self
 
@@ -78,6 +79,18 @@ class Status:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (unknown numbers are None)."""
         return {key: plain(value) for key, value in asdict(self).items()}
+
+    def _repr_html_(self) -> str:
+        pace = "" if math.isnan(self.seconds_per_label) else f", {self.seconds_per_label:.0f} s each"
+        budget = "" if self.budget is None else f" of {self.budget:,}"
+        head = f"<p>{self.points:,} points, method {escape(self.method)}: {self.labels:,}{budget} labels{pace}</p>"
+        names = ("outstanding", "skipped", "unsure", "volunteered", "disagreements", "reveals", "revisions", "undone")
+        rows = "".join(f"<tr><th>{name}</th><td>{getattr(self, name):,}</td></tr>" for name in names)
+        people = "".join(
+            f"<tr><th>{escape(one.name or '(unnamed)')}</th><td>{one.labels:,} labels, {one.skips:,} skipped</td></tr>"
+            for one in self.annotators
+        )
+        return f"{head}<table><tbody>{rows}{people}</tbody></table>"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from altmas.errors import AltmasError
-from altmas.estimates import Estimates
+from altmas.estimates import LEAST_DRAWN, Estimates
 from altmas.forecast import Forecast
 from altmas.frames import plain
 from altmas.items.parts import parts_of
@@ -134,8 +134,10 @@ def overview(desk: Desk, watch: Watch, metric: str | None = None) -> dict[str, A
     status = session.status()
     agreement = session.agreement()
     estimates = [] if watch.latest is None else watch.latest.to_dict()["estimates"]
+    few = session.history.drawn_labels < LEAST_DRAWN
     for estimate in estimates:
         name = estimate["metric"]
+        estimate["worth"] = None if few else estimate["effective_labels"]
         estimate["target"], estimate["threshold"] = plan.targets.get(name), plan.thresholds.get(name)
     by_name = {estimate["metric"]: estimate for estimate in estimates}
     chosen = by_name.get(metric, estimates[0] if estimates else None)

@@ -370,7 +370,10 @@ export async function draw() {
   drawNote();
   byId("missing").hidden = true;
   page.choices.mark(page.at >= 0 && item ? item.vote.label : null);
-  for (const kind of ["unsure", "skip"]) byId(kind).classList.toggle("chosen", page.at >= 0 && Boolean(item) && item.vote.kind === kind);
+  for (const kind of ["unsure", "skip"]) {
+    byId(kind).disabled = !item;
+    byId(kind).classList.toggle("chosen", page.at >= 0 && Boolean(item) && item.vote.kind === kind);
+  }
   if (!item) {
     setBusy(true);
     drawNothing();
@@ -481,7 +484,7 @@ export function drawHeader() {
   byId("bar-fill").style.width = `${Math.min(100, (100 * labels) / Math.max(1, budget))}%`;
   byId("bar").setAttribute("aria-valuemax", budget);
   byId("bar").setAttribute("aria-valuenow", labels);
-  byId("pace").textContent = pace === null ? "" : `${pace < 10 ? pace.toFixed(1) : Math.round(pace)} s each · about ${duration(left)} left`;
+  byId("pace").textContent = pace === null ? "" : `${pace < 10 ? pace.toFixed(1) : Math.round(pace)} s each${left ? ` · about ${duration(left)} left` : ""}`;
   const ready = Math.max(0, page.hand.length - 1) + supply.ready;
   const fit = supply.last_fit_labels === null ? "" : `last fit: ${supply.last_fit_labels} labels`;
   const state = supply.problem || (supply.refitting ? "model refitting in the background" : "model up to date");

@@ -147,7 +147,7 @@ function estimateRow(one, from, to) {
   const name = el("span", {}, one.metric, one.note ? el("span", { class: "note" }, one.note) : null);
   const wanted = one.target === null ? "–" : el("span", { class: met ? "met" : "unmet" }, `${figure(one.target)}${met ? " ✓" : " not yet"}`);
   const interval = one.low === null ? "–" : `${figure(one.low)} – ${figure(one.high)}`;
-  const worth = one.effective_labels === null ? "–" : Math.round(one.effective_labels).toLocaleString();
+  const worth = one.worth === null ? "–" : Math.round(one.worth).toLocaleString();
   return [name, el("strong", {}, figure(one.value)), interval, forest(one, from, to), figure(half), wanted, worth];
 }
 

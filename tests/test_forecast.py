@@ -238,7 +238,7 @@ def test_a_forecast_says_what_it_knows():
     assert [chance_in_words(one) for one in (0.01, 0.42, 0.99)] == ["under 5 %", "about 40 %", "over 95 %"]
     bands = WidthBand("accuracy", 200, 0.04, 0.05, 0.06), WidthBand("accuracy", 400, 0.02, 0.03, 0.04)
     plain = Forecast(100, 400, bands)
-    assert str(plain) == "accuracy probably within 0.030"
+    assert str(plain) == "with 400 labels accuracy probably within 0.030"
     goal = Forecast(100, 400, plain.bands, 0.7, 149.5, 30.0)
     likely = "about 70 % chance to settle it with 400 labels, as likely as not within about 150 more"
     assert str(goal) == f"{likely}, about 30 minutes" and str(replace(goal, minutes=math.nan)) == likely

@@ -21,7 +21,7 @@ def test_the_page_on_judges_runs_and_says_what_comes_out(judges):
     assert low < float(first.split()[-1]) < high and high - low < 0.15
     assert "strict: kappa" in said_by(judges, "altmas status answers")
     assert "exit code" not in said_by(judges, "prompt=A >= 0")  # shown: B is better
-    assert "60 points, 2 classes (pass, fail)" in said_by(judges, "altmas init sums")
+    assert "60 points, 2 classes: 'pass', 'fail'" in said_by(judges, "altmas init sums")
     assert "'input', 'output', 'target', 'model_graded_qa'" in said_by(judges, "read_evaluation")
 
 

@@ -318,7 +318,7 @@ def test_nonsense_is_answered_below_500_and_leaves_no_traceback(tmp_path: Path) 
                     connection.sendall(request)
                     connection.shutdown(socket.SHUT_WR)
                     answer = said(connection)
-                except (ConnectionError, TimeoutError):
+                except OSError:  # refused while it was being sent: the server has closed it already
                     answer = b""
             status = int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/") else 0
             assert status < 500, (request[:200], answer[:200])

@@ -203,8 +203,8 @@ def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool) -> No
         show.say(_decision(decision))
     if needs or width_plan.decisions:
         show.paragraph(
-            "With a target or a threshold intervals of assured and tradition hold at every look; they are wider than those "
-            "for one look at a number of labels fixed beforehand."
+            "With a target or a threshold intervals of assured and tradition hold at every look; they are wider than "
+            "those for one look at a number of labels fixed beforehand."
         )
     show.say(about_in_words(width_plan.about))
     show.paragraph(width_plan.assumption[0].upper() + width_plan.assumption[1:] + ".")

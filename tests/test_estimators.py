@@ -10,10 +10,11 @@ from altmas.history import History
 from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference, shifted_odds
-from altmas.methods.assured.linearised import Estimators, Group, linearised, linearised_sum, moved_by
+from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum
 from altmas.methods.assured.parts import FEW, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
+from altmas.methods.assured.variance import Group, shifted_means
 from altmas.metrics import RowCodes, metric_set, table_of
 from altmas.metrics.formulas import positive
 from altmas.task import Task
@@ -333,7 +334,10 @@ def test_a_class_that_was_drawn_often_hides_less_than_one_that_was_not(two):
         whole = (two.inside & (two.pool.predictions == code)).sum()
         believed = two.agree[1, open_] / whole
         correction = linear.terms[two.pool.predictions[linear.rows] == code].sum()
-        centres = [believed, moved_by(correction, believed, np.zeros(len(believed)), np.full(len(believed), 1 / whole))]
+        centres = [
+            believed,
+            shifted_means(correction, believed, np.zeros(len(believed)), np.full(len(believed), 1 / whole)),
+        ]
         unseen = [largest_unseen(centre, hazard[open_], TAIL, draws) for centre in centres[: 1 + (draws < FEW)]]
         assert own.unseen_low == pytest.approx(max(unseen))
 

@@ -9,9 +9,10 @@ import altmas
 from altmas.history import History
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Believed, Difference
-from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum, moved_by
+from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum
 from altmas.methods.assured.parts import FEW, Part, StageSample, shares_among, shares_in
 from altmas.methods.assured.stages import Stage
+from altmas.methods.assured.variance import shifted_means
 from altmas.metrics import metric_set
 from altmas.simulate import label_until
 from altmas.task import Task
@@ -241,10 +242,10 @@ def test_a_single_label_of_a_slice_leaves_nearly_everything_open():
 
 def test_means_are_moved_by_the_same_part_of_what_they_can_be_moved():
     mean, lowest, highest = np.array([0.2, 0.5, 1.0]), np.zeros(3), np.ones(3)
-    np.testing.assert_allclose(moved_by(0.65, mean, lowest, highest), [0.6, 0.75, 1.0])
-    np.testing.assert_allclose(moved_by(-0.85, mean, lowest, highest), [0.1, 0.25, 0.5])
-    np.testing.assert_allclose(moved_by(5.0, mean, lowest, highest), highest)
-    np.testing.assert_allclose(moved_by(0.0, mean, lowest, highest), mean)
+    np.testing.assert_allclose(shifted_means(0.65, mean, lowest, highest), [0.6, 0.75, 1.0])
+    np.testing.assert_allclose(shifted_means(-0.85, mean, lowest, highest), [0.1, 0.25, 0.5])
+    np.testing.assert_allclose(shifted_means(5.0, mean, lowest, highest), highest)
+    np.testing.assert_allclose(shifted_means(0.0, mean, lowest, highest), mean)
 
 
 def test_points_whose_label_was_taken_back_may_be_anything_until_they_can_be_drawn():

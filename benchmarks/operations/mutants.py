@@ -56,6 +56,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "methods/assured/design": ("test_designs",),
     "methods/assured/estimator": ("test_parts", "test_estimators"),
     "methods/assured/linearised": ("test_parts", "test_estimators", "test_whole_groups"),
+    "methods/assured/variance": ("test_parts", "test_estimators", "test_whole_groups"),
     "methods/assured/parts": ("test_parts", "test_estimators", "test_whole_groups"),
     "methods/assured/diagnostics": ("test_diagnostics",),
     "session/store": ("test_store", "test_session_file"),

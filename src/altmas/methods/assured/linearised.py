@@ -12,47 +12,16 @@ from functools import cached_property
 import numpy as np
 
 from altmas.history import History
-from altmas.intervals import Evidence, largest_unseen
+from altmas.intervals import Evidence
 from altmas.methods.assured.estimator import Base, Difference
-from altmas.methods.assured.parts import FEW, Mask, StageSample, residuals_of
+from altmas.methods.assured.parts import StageSample, residuals_of
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.whole_groups import believed_of_groups, come_together, numbered, points_at_once, sums
+from altmas.methods.assured.variance import Group, Together, common_in_groups, variance_by_groups, variance_by_points
+from altmas.methods.assured.whole_groups import points_at_once, sums
 from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, sum_of_items
 from altmas.task import Task
 from altmas.types import Array
-
-
-@dataclass(frozen=True)
-class Group:
-    """Parts of the variance that belong to one group of points.
-
-    shown     sum of squared terms;  worth  how many equal terms that is worth;  believed  variance by the belief
-    third     third central moment by the belief;  unseen_low, unseen_high  b of (V4)
-    """
-
-    shown: float
-    worth: float
-    believed: float
-    third: float
-    unseen_low: float
-    unseen_high: float
-
-
-@dataclass(frozen=True)
-class Together:
-    """Where whole groups are drawn: what the points of one group have in common.
-
-    units  (n,) the groups of the sampled rows, in each stage for itself;  rho  of (U4)
-    drawn  sum over the groups of the products of terms of different points
-    shown, believed  what both parts of the variance have in common, in products of their scales
-    """
-
-    units: Array
-    rho: float
-    drawn: float
-    shown: float = 0.0
-    believed: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -167,11 +136,11 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     all_terms, together, spread = np.concatenate(terms), None, among.spread_of_weights
     if among.units is not None:
         roots = np.concatenate([part.centred(residuals_of(side.items, part, among.known)) for part in among.parts])
-        together = _together(among, side.items, members, roots, all_terms, rows)
+        together = common_in_groups(among, side.items, members, roots, all_terms, rows)
         squares = roots**2 * sums(np.ones(len(rows)), together.units)[together.units]
-        groups = _of_whole_groups(among, side.items, members, roots, all_terms, rows, spread, tail, together)
+        groups = variance_by_groups(among, side.items, members, roots, all_terms, rows, spread, tail, together)
     else:
-        groups = _groups(among, side.items, members, squares, all_terms, rows, spread, tail)
+        groups = variance_by_points(among, side.items, members, squares, all_terms, rows, spread, tail)
     return Linearised(
         metric=metric,
         value=side.value,
@@ -232,10 +201,10 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     roots, everywhere = np.concatenate([centred[stage, rows] for stage, rows in stages]), [np.ones(n_points, np.bool_)]
     all_terms, together = np.concatenate([terms[stage, rows] for stage, rows in stages]), None
     if union.units is not None:
-        together = _together(union, items, everywhere, roots, all_terms, rows)
-        groups = _of_whole_groups(union, items, everywhere, roots, all_terms, rows, (second, third), tail, together)
+        together = common_in_groups(union, items, everywhere, roots, all_terms, rows)
+        groups = variance_by_groups(union, items, everywhere, roots, all_terms, rows, (second, third), tail, together)
     else:
-        groups = _groups(union, items, everywhere, roots**2, all_terms, rows, (second, third), tail)
+        groups = variance_by_points(union, items, everywhere, roots**2, all_terms, rows, (second, third), tail)
     return Linearised(
         metric=metric,
         value=value,
@@ -259,122 +228,6 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         estimator=union,
         sides=sides,
     )
-
-
-def _groups(
-    among: Difference,
-    items: ItemInfluence,
-    members: Sequence[Mask],
-    squares: Array,
-    terms: Array,
-    rows: Array,
-    spread_of_weights: tuple[Array, Array],
-    tail: float,
-) -> list[Group]:
-    """Parts of the variance: of the points answered with the metric's class and of the others, or of all.
-
-    What stayed unseen is measured from what is believed of the points; while fewer than FEW draws fell among them, from
-    there or from the estimate, whichever is further: a single label can move the estimate from one end to the other.
-    """
-    mean, variance = items.moments(among.belief)
-    second, third = spread_of_weights
-    believed, skewed = variance * second, items.third_moment(among.belief) * third
-    lowest, highest = items.range()
-
-    def group(points: Mask) -> Group:
-        shown, left = squares[points[rows]], among.unlabelled & points & ~among.unreached
-        total = float(shown.sum())
-        hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
-        centres = [mean[left]]
-        if draws < FEW:
-            centres.append(moved_by(float(terms[points[rows]].sum()), mean[left], lowest[left], highest[left]))
-        return Group(
-            shown=total,
-            worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
-            believed=float(believed[points].sum()),
-            third=float(skewed[points].sum()),
-            unseen_low=max(largest_unseen(centre - lowest[left], hazard[left], tail, draws) for centre in centres),
-            unseen_high=max(largest_unseen(highest[left] - centre, hazard[left], tail, draws) for centre in centres),
-        )
-
-    return [group(points) for points in members]
-
-
-def _together(
-    among: Difference,
-    items: ItemInfluence,
-    members: Sequence[Mask],
-    roots: Array,
-    terms: Array,
-    rows: Array,
-) -> Together:
-    """What points of one group have in common; roots (n,) are the signed roots of the squared terms at `rows`."""
-    assert among.units is not None
-    units = numbered([part.units for part in among.parts])
-    scale, (lowest, highest) = np.concatenate([part.share * part.expansion for part in among.parts]), items.range()
-    variances = np.concatenate([items.moments(part.belief)[1][part.rows] for part in among.parts]) * scale**2
-    largest = float((scale * (highest - lowest)[rows]).max(initial=0.0))
-    rho = come_together(terms, variances, units, largest)
-    drawn = float((sums(roots, units) ** 2).sum() - (roots**2).sum())
-    if len(members) == 1:
-        return Together(units, rho, drawn)
-    first, second = (sums(roots * points[rows], units) for points in members)
-    believed = np.sqrt(items.moments(among.belief)[1] * among.spread_of_weights[0])
-    own, other = (sums(believed * points, among.units) for points in members)
-    return Together(units, rho, drawn, float((first * second).sum()), rho * float((own * other).sum()))
-
-
-def _of_whole_groups(
-    among: Difference,
-    items: ItemInfluence,
-    members: Sequence[Mask],
-    roots: Array,
-    terms: Array,
-    rows: Array,
-    spread_of_weights: tuple[Array, Array],
-    tail: float,
-    together: Together,
-) -> list[Group]:
-    """Parts of the variance where whole groups are drawn: terms are added up over each before they are squared (U3)."""
-    assert among.units is not None
-    groups, rho = among.units, together.rho
-    mean, variance = items.moments(among.belief)
-    second, third = spread_of_weights
-    believed, skewed = variance * second, items.third_moment(among.belief) * third
-    lowest, highest = items.range()
-
-    def group(points: Mask) -> Group:
-        shown = sums(roots * points[rows], together.units) ** 2
-        total, left = float(shown.sum()), np.flatnonzero(among.unlabelled & points & ~among.unreached)
-        hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
-        own = np.unique(groups[left], return_inverse=True)[1]
-        of_group = np.full(int(own.max(initial=-1)) + 1, np.inf)
-        np.minimum.at(of_group, own, hazard[left])
-        centres = [mean[left]]
-        if draws < FEW:
-            centres.append(moved_by(float(terms[points[rows]].sum()), mean[left], lowest[left], highest[left]))
-        lows, highs = [centre - lowest[left] for centre in centres], [highest[left] - centre for centre in centres]
-
-        def unseen(gain: Array) -> float:
-            return largest_unseen(sums(gain, own), of_group, tail, draws) if len(left) else 0.0
-
-        return Group(
-            shown=total,
-            worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
-            believed=believed_of_groups(believed * points, groups, rho, 2),
-            third=believed_of_groups(skewed * points, groups, rho, 3),
-            unseen_low=max(map(unseen, lows)),
-            unseen_high=max(map(unseen, highs)),
-        )
-
-    return [group(points) for points in members]
-
-
-def moved_by(correction: float, mean: Array, lowest: Array, highest: Array) -> Array:
-    """(n,) means that add up to the correction more, each moved by the same part of what it can be moved."""
-    room = highest - mean if correction > 0 else mean - lowest
-    part = min(abs(correction) / max(float(room.sum()), 1e-300), 1.0)
-    return np.asarray(mean + math.copysign(part, correction) * room)
 
 
 def _reach_of_unreached(among: Difference, items: ItemInfluence) -> tuple[float, float]:

@@ -9,6 +9,8 @@ from altmas.methods import METHODS, Task
 from altmas.methods.assured import Assured
 from altmas.methods.assured.belief import met_classes, only_met
 from altmas.methods.assured.estimator import with_steady_members
+from altmas.methods.assured.linearised import Estimators
+from altmas.methods.assured.stages import stages_of
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 
@@ -98,3 +100,18 @@ def test_the_mean_recall_of_many_classes_is_not_too_high(runs, least):
     errors = np.array([estimate.value - exact for estimate in found])
     assert sum(estimate.low <= exact <= estimate.high for estimate in found) >= least
     assert abs(errors.mean()) < 0.2 * np.sqrt((errors**2).mean()) + 2 * errors.std() / np.sqrt(runs)
+
+
+def test_the_noise_of_members_is_the_sum_of_squared_weighted_residuals():
+    answers, truth = answers_and_truth(300, 3)
+    pool = altmas.Pool(None, answers, classes=[0, 1, 2])
+    task = Task(pool, metric_set(["balanced_accuracy"], pool), seed=0)
+    history = label_until(Assured(), task, History(300), 90, 10, truth.__getitem__)
+    among = Estimators(Assured()._samples(task, history, stages_of(history)), task, history)(None)
+    expected = np.zeros(3)
+    for part in among.parts:
+        for row, expansion in zip(part.rows.tolist(), part.expansion.tolist(), strict=True):
+            for code in range(3):
+                residual = (truth[row] == code) - float(part.belief.rows(np.array([row]))[0, code])
+                expected[code] += (part.share * expansion * residual) ** 2
+    np.testing.assert_allclose(among.noise_of_members, expected)

@@ -353,7 +353,7 @@ def quiet_words(waves: list[Row], drops: list[Row], cbpe: list[Row]) -> str:
         runs, alarms = quiet[0]["runs"], sum(row["alarms"] for row in quiet)
         lines.append(
             f"- 27 quiet periods (shuffled in time), {runs} sessions, {len(quiet) - 1} comparisons each, at every "
-            f"look: {alarms} alarms."
+            f"look: {alarms} {'alarm' if alarms == 1 else 'alarms'} in all."
         )
     for method in FINDERS:
         mine = [row for row in drops if (row["order"], row["method"]) == ("quiet", method)]

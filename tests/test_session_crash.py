@@ -1,10 +1,12 @@
 """What is left when a labelling process is killed, and when two of them write at once."""
 
 import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import altmas
@@ -166,3 +168,41 @@ def test_another_process_reproduces_every_draw_and_estimate_bit_for_bit(methods,
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split().count("estimate") == done.stdout.split().count("draw") == 2 * len(methods)
+
+
+EXTENDING = """
+import sys
+import numpy as np
+import altmas
+
+session = altmas.Session.open(sys.argv[1])
+while True:
+    wave = len(session.pool) // 50
+    ids = [f"w{wave}-{row}" for row in range(50)]
+    more = altmas.Pool(np.full((50, 4), wave, np.float32), ["cat", "dog"] * 25, classes=["cat", "dog"], ids=ids)
+    session.extend(more, wave=str(wave), first_wave="0" if wave == 1 else None, budget=10 + wave)
+    print(len(session.pool), flush=True)
+"""
+
+
+def test_an_extension_that_is_killed_is_there_whole_or_not_at_all(tmp_path):
+    """Killed at random moments: what was acknowledged is there, nothing is half, and labels are as they were."""
+    path, ids = tmp_path / "grows.altmas", [f"w0-{row}" for row in range(50)]
+    first = altmas.Pool(np.zeros((50, 4), np.float32), ["cat", "dog"] * 25, classes=["cat", "dog"], ids=ids)
+    with altmas.Session.create(path, first, method="assured", budget=10) as session:
+        for query in session.ask(10):
+            session.tell(query.id, "cat")
+        labels = dict(session.history.labels)
+    rng, acknowledged = np.random.default_rng(0), 50
+    for _ in range(4):
+        child = subprocess.Popen([sys.executable, "-c", EXTENDING, path], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        acknowledged = max(acknowledged, int(child.stdout.readline()))
+        time.sleep(float(rng.uniform(0.0, 0.15)))
+        child.kill()
+        acknowledged = max([acknowledged, *map(int, child.communicate()[0].split())])
+        with altmas.Session.open(path) as session:
+            assert len(session.pool) in (acknowledged, acknowledged + 50) and len(session.pool) % 50 == 0
+            assert len(session.history.domains) == len(session.pool) // 50
+            assert dict(session.history.labels) == labels
+        acknowledged = len(session.pool)

@@ -122,8 +122,25 @@ def digits(name: str, arrays: Arrays, download: bool) -> NamedPool:
 
 
 def held_out(name: str, download: bool) -> NamedPool:
-    """A pool on which nothing was tuned."""
-    return named_pool(name, HELD_OUT_ARRAYS[name](download), DIGITS)
+    """A pool on which nothing was tuned, with the predictions of a classifier that is trained here."""
+    arrays = HELD_OUT_ARRAYS[name](download)
+    return named_pool(name, arrays, DIGITS[: arrays["scores"].shape[1]])
+
+
+def one_of_many(folder: str, column: int) -> Callable[[str, bool], NamedPool]:
+    """One of the models of a pool of many, alone: its answers, or its probability of the second of two classes."""
+
+    def loader(name: str, _download: bool) -> NamedPool:
+        arrays = shared_arrays(f"{folder}/pool.npz", needed=("y",))
+        if "model_scores" in arrays:
+            chance = arrays["model_scores"][:, column].astype(np.float64)
+            own = {"scores": np.column_stack([1 - chance, chance]), "a": (chance > 0.5).astype(np.int64)}
+        else:
+            own = {"a": arrays["predictions"][:, column]}
+        count = int(max(own["a"].max(), arrays["y"].max())) + 1
+        return named_pool(name, own | {"y": arrays["y"]}, [str(code) for code in range(count)])
+
+    return loader
 
 
 def named_pool(
@@ -149,12 +166,12 @@ def named_pool(
     )
 
 
-def shared_arrays(path: str, *needed: str) -> Arrays:
-    """The arrays in a file of the data folder, which must hold `a`, `y` and those needed."""
+def shared_arrays(path: str, *also: str, needed: tuple[str, ...] = ("a", "y")) -> Arrays:
+    """The arrays in a file of the data folder, which must hold those needed and these also."""
     folder = data_folder()
     if folder is None:
         raise DataMissing(f"{path}: there is no data folder; set ALTMAS_DATA to the folder that holds {path}")
-    return read_npz(folder / path, "set ALTMAS_DATA to the folder that holds " + path, "a", "y", *needed)
+    return read_npz(folder / path, "set ALTMAS_DATA to the folder that holds " + path, *needed, *also)
 
 
 def arrays_of_model(name: str) -> Arrays:
@@ -189,5 +206,16 @@ LOADERS: dict[str, Callable[[str, bool], NamedPool]] = {
     "mnist-70": mnist_model,
     "mnist-12": mnist_model,
 }
-NAMES, HELD_OUT = tuple(LOADERS), tuple(HELD_OUT_ARRAYS)
-LOADERS |= dict.fromkeys(HELD_OUT, held_out)
+NAMES = tuple(LOADERS)
+"""Pools on which the methods were developed."""
+LOADERS |= dict.fromkeys(HELD_OUT_ARRAYS, held_out) | {
+    "pacs": one_of_many("models-pacs", 5),
+    "cola": one_of_many("models-cola", 60),
+    "qnli": one_of_many("models-qnli", 15),
+    "emotion": one_of_many("models-emotion", 2),
+    "comments": one_of_many("models-civilcomments", 3),
+    "groups-adult": two_class(["up to 50K", "above 50K"]),
+    "time-elec": two_class(["down", "up"]),
+}
+HELD_OUT = tuple(name for name in LOADERS if name not in NAMES)
+"""Pools on which no constant and no formula for the metrics of one model was chosen."""

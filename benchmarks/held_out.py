@@ -1,6 +1,6 @@
-"""Pools on which nothing was tuned, and the ordinary classifiers whose predictions they hold.
+"""Pools on which nothing was tuned that are made here: ordinary classifiers and what they say of points unseen by them.
 
-X (n, D) features, y (n,) truth, scores (n, 10), a (n,) predictions. Each classifier is trained once in a process, on
+X (n, D) features, y (n,) truth, scores (n, C), a (n,) predictions. Each classifier is trained once in a process, on
 points that are not in its pool.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
@@ -21,8 +21,8 @@ from benchmarks.idx import FASHION_MNIST, load_split, pixels_of
 
 Arrays = dict[str, NDArray[Any]]
 
-GARMENTS, DIGITS = 5_000, 500
-"""How many images each classifier is trained on: the first of FashionMNIST's training images, of the small digits."""
+GARMENTS, DIGITS, TUMOURS = 5_000, 500, 60
+"""Points each classifier is trained on: the first of FashionMNIST's training images, of the digits, of the tumours."""
 CLASSIFIERS: Final = {
     "logistic": partial(LogisticRegression, C=0.1, max_iter=2000),
     "bayes": partial(GaussianNB, var_smoothing=1e-3),  # scores of 0 or 1 nearly everywhere, and often wrong
@@ -45,6 +45,13 @@ def small_digits(classifier: str, _download: bool) -> Arrays:
     return predicted(CLASSIFIERS[classifier]().fit(x[:DIGITS], y[:DIGITS]), x[DIGITS:], y[DIGITS:])
 
 
+@cache
+def tumours(classifier: str, _download: bool) -> Arrays:
+    """The Wisconsin tumours that come with scikit-learn (1 is benign), but for those of the training."""
+    x, y = load_breast_cancer(return_X_y=True)
+    return predicted(CLASSIFIERS[classifier]().fit(x[:TUMOURS], y[:TUMOURS]), x[TUMOURS:], y[TUMOURS:])
+
+
 def predicted(model: Any, x: NDArray[Any], y: NDArray[Any]) -> Arrays:
     scores = np.asarray(model.predict_proba(x), np.float64)
     return {"X": x, "y": y, "a": scores.argmax(1), "scores": scores}
@@ -54,4 +61,5 @@ HELD_OUT_ARRAYS: Final[dict[str, Callable[[bool], Arrays]]] = {
     "fashion-logistic": partial(garments, "logistic"),
     "fashion-bayes": partial(garments, "bayes"),
     "digits-tree": partial(small_digits, "tree"),
+    "tumours-tree": partial(tumours, "tree"),
 }

@@ -238,12 +238,24 @@ def test_the_real_pool_has_its_published_size_and_accuracy(name):
     assert len(named.pool()) == n
 
 
-@pytest.mark.parametrize(("name", "n", "accuracy"), [("digits-tree", 1297, 0.65), ("fashion-bayes", 10_000, 0.67)])
-def test_held_out_pools_are_predicted_by_models_that_did_not_see_them(name, n, accuracy):
+@pytest.mark.parametrize(
+    ("name", "n", "classes", "accuracy"),
+    [
+        ("digits-tree", 1297, 10, 0.65),
+        ("fashion-bayes", 10_000, 10, 0.67),
+        ("tumours-tree", 509, 2, 0.819),
+        ("pacs", 9991, 7, 0.853),
+        ("cola", 1043, 2, 0.386),
+        ("comments", 30_000, 2, 0.880),
+        ("groups-adult", 48_842, 2, 0.829),
+        ("time-elec", 36_288, 2, 0.733),
+    ],
+)
+def test_held_out_pools_have_their_size_and_accuracy(name, n, classes, accuracy):
     assert name in data.HELD_OUT and name not in data.NAMES
     named = loaded(name)
-    assert len(named) == n and named.accuracy == pytest.approx(accuracy, abs=0.02)
-    assert (named.scores.argmax(1) == named.predictions).all()
+    assert len(named) == n and len(named.classes) == classes and named.accuracy == pytest.approx(accuracy, abs=0.02)
+    assert named.scores is None or (named.scores.argmax(1) == named.predictions).mean() > 0.999
 
 
 def test_employment_can_be_sliced_by_year_sex_and_race():

@@ -181,6 +181,11 @@ def stable_parts_table(results: Found) -> str:
 
 STAGES = ("pseudo-labels", "surrogate fit", "posterior pass", "whole round, median", "first round")
 CLOCK_AND_PROCESSOR = ("seconds", "processor seconds")
+TORCH_SIDES = {
+    "posterior pass": ("torch",),
+    "BALD round": ("torch, as before", "torch, alike"),
+    "ALT-MAS round": ("torch, as before", "torch, alike"),
+}
 
 
 def speed_table(results: Found) -> str:
@@ -202,7 +207,8 @@ def speed_table(results: Found) -> str:
 
 def quiet_table(results: Found) -> str:
     """Seconds by the clock and processor seconds of the same stages on two quiet cores, as far as they were timed."""
-    columns = [("before, quiet cores", "safe"), ("now, quiet cores", "safe"), ("now, quiet cores", "stable")]
+    now = "now, quiet cores"
+    columns = [("before, quiet cores", "safe"), (now, "safe"), (now, "stable"), (now, "paper")]
 
     def value(edition: str, preset: str, what: str) -> str:
         row = one_of(results.speed, edition=edition, preset=preset, points=10_000, what=what)
@@ -213,9 +219,25 @@ def quiet_table(results: Found) -> str:
         for stage in STAGES
     ]
     lines.append(["load of the machine", *(value(*column, "load average meanwhile") for column in columns)])
-    return markdown(
-        ["seconds by the clock / processor seconds", "before, `safe`", "now, `safe`", "now, `stable`"], lines
-    )
+    heads = "before, `safe`", "now, `safe`", "now, `stable`", "now, `paper`"
+    return markdown(["seconds by the clock / processor seconds", *heads], lines)
+
+
+def torch_table(results: Found) -> str:
+    """Processor seconds of altmas and of torch on the same work, in one run, and how many times as long torch takes."""
+
+    def value(what: str, *, clock: bool = False) -> float:
+        kind = CLOCK_AND_PROCESSOR[0 if clock else 1]
+        row = one_of(results.speed, edition="now, beside torch", preset="paper", what=f"{kind}, {what}")
+        return float(row["value"])
+
+    lines = []
+    for stage, sides in TORCH_SIDES.items():
+        for side in sides:
+            times = f"{value(f'{stage}, {side} / altmas'):.1f} / {value(f'{stage}, {side} / altmas', clock=True):.1f}"
+            lines.append([stage, side, f"{value(f'{stage}, altmas'):.2f}", f"{value(f'{stage}, {side}'):.2f}", times])
+    head = ["", "beside", "`altmas`", "torch", "times as long: processors / clock"]
+    return markdown(head, lines)
 
 
 # ---------------------------------------------------------------- claims
@@ -310,6 +332,7 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "stable parts": stable_parts_table,
     "speed": speed_table,
     "speed quiet": quiet_table,
+    "speed torch": torch_table,
     **paper_tuned_page.TABLES,
 }
 

@@ -3,6 +3,7 @@
     python -m benchmarks.speed                  # N = 10,000 and N = 100,000
     python -m benchmarks.speed --n 10000
     python -m benchmarks.speed --n 10000 --preset paper --rounds 5
+    python -m benchmarks.speed --torch          # beside torch in the plain way, where it is installed
 
 D = 784, C = 10, M = 50, the 21 metrics of the paper, 200 labels. Each size runs in a fresh process without compiled
 programs on disk, so that its peak memory and its first round, compilation included, are its own. Times are the best
@@ -226,7 +227,16 @@ def main() -> None:
     parser.add_argument("--preset", default=AltMas().preset, help="of altmas")
     parser.add_argument("--edition", default="now", help="what the rows are called")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds whose median is told")
+    parser.add_argument("--torch", action="store_true", help="rounds of altmas and of torch in turn, at 10,000 points")
     options = parser.parse_args()
+    if options.torch:
+        from benchmarks.speed_torch import torch_lines
+
+        beside = [*torch_lines(), ("load average meanwhile", "10000", os.getloadavg()[0], None)]
+        for what, _, value, _ in beside:
+            print(f"{what:<64}{value:>10.3f}")
+        save(f"{options.edition}, beside torch", "paper", beside)
+        return
     if options.here:
         print(json.dumps(measure(options.n[0], options.preset, options.rounds)))
         return

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.paper import AIMS, METHODS, MODELS
 from benchmarks.paper_found import OWN, WORDS, Found, error_name
 from benchmarks.paper_results import OVERALL
-from benchmarks.paper_tuned import LOG_LOSS, METRIC_ERROR, NETWORKS, UNTUNED
+from benchmarks.paper_tuned import LOG_LOSS, METRIC_ERROR, NETWORKS, STEP, UNTUNED
 from benchmarks.paper_tuned_page import NAMES
 from benchmarks.store import Row
 
@@ -107,12 +107,14 @@ STYLES = {UNTUNED: "-", LOG_LOSS: "--", METRIC_ERROR: ":"}
 
 
 def curves(results: Found, model: str, aim: str) -> Iterator[tuple[str, str, list[Row]]]:
-    """(method, way of tuning, rows) of every curve of a panel that there is."""
+    """(method, way of tuning, rows) of every curve of a panel that there is: in steps of 10, or else of 100."""
+    plain = [row | {"tuning": UNTUNED, "step": 10} for row in results.rows]
     for method in (*NETWORKS, "tradition"):
         for tuning in NAMES if method in NETWORKS else (UNTUNED,):
             wanted = (tuning, model, aim, method, OWN[method])
-            rows = [r for r in results.tuned if tuple(r[k] for k in KEY) == wanted and r["labels"] != OVERALL]
-            if rows:
+            own = [row for row in [*plain, *results.tuned] if tuple(row[key] for key in KEY) == wanted]
+            step = 10 if any(row["step"] == 10 for row in own) else STEP
+            if rows := [row for row in own if row["step"] == step and row["labels"] != OVERALL]:
                 yield method, tuning, rows
 
 

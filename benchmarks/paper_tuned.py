@@ -1,8 +1,9 @@
 """The paper's two methods with tuned networks, beside the same runs untuned: `python -m benchmarks.paper_tuned`.
 
-The twelve panels of `benchmarks.paper` in steps of 100 labels. Learning rate, epochs and dropout of the network are
-tuned by Bayesian optimisation (`altmas.methods.paper.surrogates.tuning`: 5 random and 15 guided trials, 3 folds) at
-100, 200 and 400 labels; in between the last values hold. The paper does not say what was made small, so both are run:
+The twelve panels of `benchmarks.paper` in steps of 100 labels, or of `--step` 10 or 1. Learning rate, epochs and
+dropout of the network are tuned by Bayesian optimisation (`altmas.methods.paper.surrogates.tuning`: 5 random and 15
+guided trials, 3 folds) at 100, 200 and 400 labels; in between the last values hold. The paper does not say what was
+made small, so both are run:
 
 log loss      of held-out labels. Neither the model nor the metrics have a part in it: tuned once for each repeat
 metric error  of held-out labels. Tuned for each model and metric set of a repeat
@@ -10,6 +11,9 @@ metric error  of held-out labels. Tuned for each model and metric set of a repea
 Both methods of a panel get the same values. They are tuned on random labels, those that `tradition` has at that number:
 at 100 these are the very labels that both methods start from, so the values are those of `tune=True`; at 200 and 400 a
 method has chosen labels of its own. `own labels` tunes there as `tune=True` does, for a method by itself.
+
+In other steps than 100 networks are tuned for log loss alone; the untuned runs beside them are those of
+`benchmarks.paper`. Steps of 1, the paper's own, take a while: `--models mnist-70 --aims accuracy,precision-2`.
 
 Finished cells and tunings are kept and never repeated; `--summary` only rewrites the CSV files, tables and the figure.
 """
@@ -131,7 +135,13 @@ def tuned_on(known: tuple[Task, History], objective: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- cells
 
 
-def tuned_cells(tuning: str, repeats: int, aims: tuple[str, ...] = ORDER) -> list[Cell]:
+def tuned_cells(
+    tuning: str,
+    repeats: int,
+    aims: tuple[str, ...] = ORDER,
+    models: tuple[str, ...] = MODELS,
+    step: int = STEP,
+) -> list[Cell]:
     """Runs tuned in one way, or untuned with `tradition` beside them: repeat by repeat, panel by panel.
 
     `bald` does not look at the metrics: one run serves all metric sets of a model unless it was tuned for them.
@@ -139,11 +149,11 @@ def tuned_cells(tuning: str, repeats: int, aims: tuple[str, ...] = ORDER) -> lis
     wanted: dict[Cell, None] = {}
     for repeat in range(repeats):
         for aim in aims:
-            for model in MODELS:
+            for model in models:
                 apart = tuning == METRIC_ERROR
                 for method in (*NETWORKS, "tradition")[: 3 if tuning == UNTUNED else 2]:
                     seen = aim if apart or method == "altmas" else ALL
-                    plain = Cell(model, seen, method, repeat, STEP)
+                    plain = Cell(model, seen, method, repeat, step)
                     wanted[plain if tuning == UNTUNED else TunedCell(*_fields(plain), tuning)] = None
     return list(wanted)
 
@@ -169,31 +179,36 @@ def in_order(cells: dict[str, list[Cell]]) -> list[Cell]:
         aim = 0 if cell.aim == ALL else ORDER.index(cell.aim)
         return cell.repeat, aim, MODELS.index(cell.model)
 
-    return sorted([*cells[UNTUNED], *cells[LOG_LOSS]], key=place) + [*cells[METRIC_ERROR], *cells[OWN_LABELS]]
+    first = [cell for tuning in (UNTUNED, LOG_LOSS) for cell in cells.get(tuning, [])]
+    return sorted(first, key=place) + [cell for tuning in (METRIC_ERROR, OWN_LABELS) for cell in cells.get(tuning, [])]
 
 
 # ---------------------------------------------------------------- the command
 
 
-def rows_with_tuning(cells: dict[str, list[Cell]]) -> Iterator[Row]:
+def rows_with_tuning(cells: dict[str, list[Cell]], step: int) -> Iterator[Row]:
     """The rows of `paper_results` with the way of tuning."""
     for tuning, wanted in cells.items():
         for row in rows_of(wanted):
-            yield {"tuning": tuning, "step": STEP} | row
+            yield {"tuning": tuning, "step": step} | row
 
 
-def run_rows(cells: dict[str, list[Cell]]) -> list[Row]:
+def run_rows(cells: dict[str, list[Cell]], step: int) -> list[Row]:
     """How many runs there are of each way of tuning, and what they took without the tunings that they share."""
     rows = []
     for tuning, wanted in cells.items():
         there = [records for records in map(read, wanted) if records]
         seconds = round(sum(records[-1]["seconds"] for records in there))
-        rows.append({"tuning": tuning, "cells": len(wanted), "finished": len(there), "seconds": seconds})
+        counts = {"cells": len(wanted), "finished": len(there), "seconds": seconds}
+        rows.append({"tuning": tuning, "step": step} | counts)
     return rows if any(row["finished"] for row in rows) else []
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paper_tuned", description=__doc__)
+    parser.add_argument("--step", type=int, default=STEP, help="labels from one round to the next")
+    parser.add_argument("--models", default=",".join(MODELS), help="comma-separated; with another --step")
+    parser.add_argument("--aims", default=",".join(ORDER), help="metric sets, comma-separated; with another --step")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="untuned and tuned for log loss")
     parser.add_argument("--metric-repeats", type=int, default=REPEATS, help="tuned for metric error")
     parser.add_argument("--own-repeats", type=int, default=1, help="tuned on the method's own labels")
@@ -201,12 +216,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args(arguments)
     cells = grid(given.repeats, given.metric_repeats, given.own_repeats)
+    if given.step != STEP:
+        aims, models = tuple(given.aims.split(",")), tuple(given.models.split(","))
+        cells = {LOG_LOSS: tuned_cells(LOG_LOSS, given.repeats, aims, models, given.step)}
     if not given.summary:
         run_all(in_order(cells), given.jobs)
-    keep_csv(FILE, rows_with_tuning(cells), *KEY, count="repeats")
+    keep_csv(FILE, rows_with_tuning(cells, given.step), *KEY, count="repeats")
     values = sorted(tunings().read(), key=lambda row: (row["tuning"], row["repeat"], row["labels"]))
     keep_csv(VALUES_FILE, values, *tunings().key)
-    keep_csv(RUN_FILE, run_rows(cells), "tuning", count="finished")
+    keep_csv(RUN_FILE, run_rows(cells, given.step), "tuning", "step", count="finished")
     from benchmarks import paper_figures, paper_page  # they read what was just written
     from benchmarks.paper_found import Found
 

@@ -9,24 +9,33 @@ from benchmarks.paper import AIMS, ALL, FIRST, MODELS
 from benchmarks.paper_claims import ABSENT, AUGMENTATION, RowOf, claims, counted, most_for_the_best
 from benchmarks.paper_found import OWN, WORDS, Found, error_name, one_of, shown
 from benchmarks.paper_results import OVERALL
-from benchmarks.paper_tuned import LOG_LOSS, METRIC_ERROR, NETWORKS, OWN_LABELS, TUNINGS, UNTUNED
+from benchmarks.paper_tuned import LOG_LOSS, METRIC_ERROR, NETWORKS, OWN_LABELS, STEP, TUNINGS, UNTUNED
 from benchmarks.store import Row
 from benchmarks.tables import markdown
 
 NAMES = {UNTUNED: "untuned", LOG_LOSS: "tuned, log loss", METRIC_ERROR: "tuned, metric error"}
 """The ways of tuning that have all twelve panels, as columns."""
+WAYS = ((10, UNTUNED), (10, LOG_LOSS), *((STEP, tuning) for tuning in NAMES))
+"""Steps and ways of tuning in which claims are looked at."""
 
 
-def tuned_row(results: Found, tuning: str, model: str, aim: str, method: str, labels: Any = OVERALL) -> Row:
-    """The row of one way of tuning, or an empty one; `tradition` has no network, so its row is the same for all."""
+def tuned_row(
+    results: Found, tuning: str, model: str, aim: str, method: str, labels: Any = OVERALL, step: int = STEP
+) -> Row:
+    """The row of one way of tuning, or an empty one; `tradition` has no network, so its row is the same for all.
+
+    In other steps than STEP what is not tuned is that of `benchmarks.paper`.
+    """
     way = UNTUNED if method == "tradition" else tuning
-    wanted = {"tuning": way, "model": model, "aim": aim, "method": method}
+    if step != STEP and way == UNTUNED:
+        return results.row(model, aim, method, labels)
+    wanted = {"tuning": way, "step": step, "model": model, "aim": aim, "method": method}
     return one_of(results.tuned, **wanted, labels=labels, reading=OWN[method])
 
 
-def rows_tuned(results: Found, tuning: str) -> RowOf:
+def rows_tuned(results: Found, tuning: str, step: int = STEP) -> RowOf:
     """How claims ask for the rows of one way of tuning."""
-    return lambda model, aim, method: tuned_row(results, tuning, model, aim, method)
+    return lambda model, aim, method: tuned_row(results, tuning, model, aim, method, step=step)
 
 
 # ---------------------------------------------------------------- tables
@@ -34,24 +43,42 @@ def rows_tuned(results: Found, tuning: str) -> RowOf:
 
 def run_table(results: Found) -> str:
     """How many runs there are of those that the command asks for, and what they took."""
-    head = "networks", "runs", "of", "processor seconds of the runs", "tunings", "processor seconds of the tunings"
+    head = "networks", "steps of", "runs", "of", "seconds of the runs", "tunings", "seconds of the tunings"
+    order = {tuning: place for place, tuning in enumerate(TUNINGS)}
     lines = []
-    for tuning in TUNINGS:
-        run = one_of(results.tuned_run, tuning=tuning)
+    for run in sorted(results.tuned_run, key=lambda row: (order[row["tuning"]], -row["step"])):
+        tuning, finished = run["tuning"], (run["finished"], run["cells"])
         made = [row["seconds"] for row in results.tuned_values if row["tuning"] == tuning]
-        spent = f"{sum(made):,.0f}" if made else "–"
-        tunings = "in the runs" if tuning == OWN_LABELS else len(made) or "–"
-        lines.append(
-            [
-                NAMES.get(tuning, f"tuned, {tuning}"),
-                run["finished"],
-                run["cells"],
-                f"{run['seconds']:,.0f}",
-                tunings,
-                spent,
-            ]
-        )
+        spent, count = (f"{sum(made):,.0f}", len(made)) if made else ("–", "–")
+        if tuning == OWN_LABELS:
+            spent, count = "–", "in the runs"
+        elif run["step"] != STEP:
+            spent, count = "–", "the same"
+        name = NAMES.get(tuning, f"tuned, {tuning}")
+        lines.append([name, run["step"], *finished, f"{run['seconds']:,.0f}", count, spent])
     return markdown(head, lines)
+
+
+def steps_table(results: Found) -> str:
+    """Errors in smaller steps, tuned for log loss, beside the untuned ones of `benchmarks.paper`."""
+    columns = [(method, tuning) for method in NETWORKS for tuning in (UNTUNED, LOG_LOSS)] + [("tradition", UNTUNED)]
+    lines = []
+    for step in sorted({row["step"] for row in results.tuned} - {STEP}, reverse=True):
+        for model in MODELS:
+            for aim in AIMS:
+                name = error_name(model, aim)
+                rows = [tuned_row(results, tuning, model, aim, method, step=step) for method, tuning in columns]
+                if not rows[1]:
+                    continue
+                least = min(row[name] for row in rows if row)
+                entries = [
+                    "not run" if not row else f"**{shown(row, name)}**" if row[name] == least else shown(row, name)
+                    for row in rows
+                ]
+                note = " (absolute error)" if name == "absolute" else ""
+                lines.append([step, model, WORDS[aim] + note, rows[1]["repeats"], *entries])
+    head = [f"`{method}`, {NAMES[tuning]}" for method, tuning in columns[:-1]]
+    return markdown(["steps of", "model", "metric set", "tuned repeats", *head, "`tradition`"], lines)
 
 
 def values_table(results: Found) -> str:
@@ -99,12 +126,13 @@ def errors_table(results: Found) -> str:
 
 
 def questions_table(results: Found) -> str:
-    """Q1, Q2 and Q4 of the paper for each way of tuning."""
+    """Q1, Q2 and Q4 of the paper for each way of tuning, in steps of 10 and of 100."""
     lines = []
-    for tuning, name in NAMES.items():
-        row = rows_tuned(results, tuning)
-        lines.append([name, counted(row, "tradition"), counted(row, "bald"), *accuracies(row)])
-    head = "networks", "Q1: `altmas` against `tradition`", "Q2: `altmas` against `bald`"
+    for step, tuning in WAYS:
+        row = rows_tuned(results, tuning, step)
+        entries = [counted(row, "tradition"), counted(row, "bald"), *accuracies(row)]
+        lines.append([step, NAMES[tuning], *entries])
+    head = "steps of", "networks", "Q1: `altmas` against `tradition`", "Q2: `altmas` against `bald`"
     return markdown([*head, "Q4: accuracy of the surrogate, 21 metrics", "of one draw of it"], lines)
 
 
@@ -116,25 +144,21 @@ def accuracies(row: RowOf) -> Iterator[str]:
 
 
 def claims_table(results: Found) -> str:
-    """Every claim of the paper: its verdict in steps of 10, and untuned and tuned in the steps of this run."""
-    before = [*claims(lambda model, aim, method: results.row(model, aim, method, OVERALL)), augmentation(results, None)]
-    beside = [[*claims(rows_tuned(results, tuning)), augmentation(results, tuning)] for tuning in NAMES]
+    """Every claim of the paper: verdict and figures, untuned and tuned, in steps of 10 and of 100."""
+    found = [[*claims(rows_tuned(results, tuning, step)), augmentation(results, tuning, step)] for step, tuning in WAYS]
     lines = []
-    for (claim, what, _, word), *tuned in zip(before, *beside, strict=True):
-        lines.append([claim, what, word, *(one[3] + ("" if one[3] == ABSENT else f": {one[2]}") for one in tuned)])
-    return markdown(["claim of the paper", "measured by", "steps of 10, untuned", *NAMES.values()], lines)
+    for together in zip(*found, strict=True):
+        told = [word + ("" if word == ABSENT else f": {figures}") for _, _, figures, word in together]
+        lines.append([*together[0][:2], *told])
+    head = [f"steps of {step}, {NAMES[tuning]}" for step, tuning in WAYS]
+    return markdown(["claim of the paper", "measured by", *head], lines)
 
 
-def augmentation(results: Found, tuning: str | None) -> tuple[str, str, str, str]:
+def augmentation(results: Found, tuning: str, step: int) -> tuple[str, str, str, str]:
     """What augmentation adds to the surrogate at FIRST labels, where `altmas` and `bald` have the same ones."""
     lifts: dict[str, float] = {}
     for model in MODELS:
-        mine, theirs = (
-            results.row(model, "21-metrics", method, FIRST)
-            if tuning is None
-            else tuned_row(results, tuning, model, "21-metrics", method, FIRST)
-            for method in NETWORKS
-        )
+        mine, theirs = (tuned_row(results, tuning, model, "21-metrics", method, FIRST, step) for method in NETWORKS)
         if mine and theirs:
             lifts[model] = mine["surrogate"] - theirs["surrogate"]
     figures = ", ".join(f"{model} {lift:+.3f}" for model, lift in lifts.items()) or "–"
@@ -167,4 +191,5 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "tuned questions": questions_table,
     "tuned claims": claims_table,
     "tuned own labels": own_labels_table,
+    "tuned steps": steps_table,
 }

@@ -9,10 +9,10 @@ import pytest
 from altmas.history import History
 from altmas.methods import Bald, Task
 from altmas.methods.paper.rounds import tuned_at, uniform_batch
-from benchmarks import paper, paper_page, paper_tuned, paper_tuned_page
+from benchmarks import paper, paper_figures, paper_page, paper_tuned, paper_tuned_page
 from benchmarks.paper import AIMS, ALL, METHODS, MODELS, Cell
 from benchmarks.paper_claims import counted, most_for_the_best
-from benchmarks.paper_found import Found, error_name, shown
+from benchmarks.paper_found import WORDS, Found, error_name, shown
 from benchmarks.paper_results import OVERALL
 from benchmarks.paper_tuned import LOG_LOSS, METRIC_ERROR, OWN_LABELS, UNTUNED, TunedCell, grid, in_order, last_tuned
 from benchmarks.paper_tuned_page import NAMES, tuned_row
@@ -140,21 +140,54 @@ def test_every_error_of_the_page_is_that_of_the_csv():
     columns = [(method, tuning) for method in ("altmas", "bald") for tuning in NAMES] + [("tradition", UNTUNED)]
     for (model, aim), line in zip(((m, a) for m in MODELS for a in AIMS), lines, strict=True):
         for (method, tuning), cell in zip(columns, line[3:], strict=True):
-            wanted = (tuning, model, aim, method, "own" if method == "tradition" else "hard", OVERALL)
-            names = ("tuning", "model", "aim", "method", "reading", "labels")
+            wanted = (tuning, 100, model, aim, method, "own" if method == "tradition" else "hard", OVERALL)
+            names = ("tuning", "step", "model", "aim", "method", "reading", "labels")
             same = [row for row in rows if tuple(row[name] for name in names) == wanted]
             assert cell.strip("*") == (shown(same[0], error_name(model, aim)) if same else "not run")
 
 
+def test_every_error_in_smaller_steps_is_that_of_the_csv():
+    tuned = [row for row in read_numbers(paper_tuned.FILE) if row["step"] != 100]
+    plain = Found.committed().rows
+    words = {word: aim for aim, word in WORDS.items()}
+    lines = table("tuned steps")
+    assert len(lines) >= len(MODELS) * len(AIMS)
+    for step, model, metrics, repeats, *cells in lines:
+        aim = words[metrics.removesuffix(" (absolute error)")]
+        for method, (untuned, with_tuning) in (("altmas", cells[:2]), ("bald", cells[2:4])):
+            who = {"model": model, "aim": aim, "method": method, "reading": "hard", "labels": OVERALL}
+            [own] = [row for row in tuned if row["step"] == int(step) and who.items() <= row.items()]
+            [other] = [row for row in plain if who.items() <= row.items()]
+            name = error_name(model, aim)
+            assert [untuned.strip("*"), with_tuning.strip("*")] == [shown(other, name), shown(own, name)]
+            assert method == "bald" or own["repeats"] == int(repeats)
+
+
 def test_the_page_counts_the_runs_that_are_in_the_csv():
-    runs = {row["tuning"]: row for row in read_numbers(paper_tuned.RUN_FILE)}
+    runs = {(row["tuning"], row["step"]): row for row in read_numbers(paper_tuned.RUN_FILE)}
     lines = table("tuned run")
-    assert [line[1:3] for line in lines] == [
-        [str(runs[tuning]["finished"]), str(runs[tuning]["cells"])] for tuning in paper_tuned.TUNINGS
-    ]
+    assert sorted(line[1:4] for line in lines) == sorted(
+        [str(step), str(run["finished"]), str(run["cells"])] for (_, step), run in runs.items()
+    )
     for tuning, repeats in zip(NAMES, zip(*(line[2].split(", ") for line in table("tuned")), strict=True), strict=True):
         mine = sum(map(int, repeats))
-        assert mine <= runs[tuning]["finished"]
+        assert mine <= runs[tuning, 100]["finished"]
+
+
+def test_other_steps_are_tuned_for_log_loss_alone(monkeypatch, tmp_path):
+    ran = []
+    monkeypatch.setattr(paper_tuned, "run_all", lambda cells, jobs: ran.extend(cells))
+    monkeypatch.setattr(paper_tuned, "keep_csv", lambda *_, **__: None)
+    monkeypatch.setattr(paper_page, "write_page", lambda found: None)
+    monkeypatch.setattr(paper_figures, "draw_tuned", lambda found, path: None)
+    monkeypatch.setattr(paper, "RUNS", tmp_path)
+    given = "--step 1 --models mnist-70 --aims accuracy,precision-2 --repeats 1"
+    paper_tuned.main(given.split())
+    assert {(cell.model, cell.aim, cell.method, cell.step, cell.tuning) for cell in ran} == {
+        ("mnist-70", "accuracy", "altmas", 1, LOG_LOSS),
+        ("mnist-70", "precision-2", "altmas", 1, LOG_LOSS),
+        ("mnist-70", ALL, "bald", 1, LOG_LOSS),
+    }
 
 
 def test_the_figure_says_what_is_missing(tmp_path):
@@ -187,4 +220,5 @@ def test_panels_that_were_not_run_are_counted_as_such():
 
     assert counted(row, "bald") == "smaller error in 8 of 12 panels, larger in 0, open in 0, not measured in 4"
     lines = paper_tuned_page.claims_table(replace(Found.committed(), tuned=[])).splitlines()[2:]
-    assert len(lines) == 15 and all(line.count("not measured") == 3 for line in lines)
+    counts = [line.count("not measured") for line in lines]
+    assert counts == [3] + [4] * 14  # what is untuned in steps of 10 comes from another file, and random labels too

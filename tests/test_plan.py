@@ -251,3 +251,14 @@ def test_a_name_and_a_function_are_two_metrics():
 
     plan = altmas.Session.create(None, pool(), metrics=["accuracy", always_half])
     assert [metric.name for metric in plan.task.metrics] == ["accuracy", "always_half"]
+
+
+def test_settings_of_a_later_version_are_refused_and_not_left_out():
+    plan = create().plan
+    plain = json.loads(json.dumps(plan.to_json()))
+    assert Plan.from_json(plain) == plan
+    with pytest.raises(altmas.errors.NewerSession, match=r"does not know \('drawn_by'\): a later version wrote them"):
+        Plan.from_json(plain | {"drawn_by": "two phases"})
+    with pytest.raises(altmas.errors.NewerSession, match="drawn_by"):
+        plan.changed({"budget": 7, "drawn_by": "two phases"}, {})
+    assert plan.changed({"budget": 7}, {}).budget == 7

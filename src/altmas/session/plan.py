@@ -7,14 +7,14 @@ opening, or the file has to be trusted.
 import json
 import math
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
-from altmas.errors import MethodError, PlanError
+from altmas.errors import MethodError, NewerSession, PlanError
 from altmas.guaranteed import offers_guarantee, too_many_weights
 from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_draw, check_installed, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
@@ -181,7 +181,8 @@ class Plan:
         """
         if not settings:
             return self
-        read = {name: value for name, value in settings.items() if name in CHANGEABLE}
+        _check_known(settings, CHANGEABLE)
+        read = dict(settings)
         if "metrics" in read:
             own = {metric_name(metric): metric for metric in self.metrics if not isinstance(metric, str)}
             functions = {**own, **functions}
@@ -208,8 +209,8 @@ class Plan:
         With trust=True what the plan names is imported; without, PlanError says what that would be.
         """
         functions = {metric_name(metric): metric for metric in metric_tuple(metrics)}
-        known = {setting.name for setting in fields(cls)}
-        read: dict[str, Any] = {name: value for name, value in plain.items() if name in known}
+        _check_known(plain, {setting.name for setting in fields(cls)})
+        read = dict(plain)
         read["metrics"] = tuple(metric_from(metric, functions, trust=trust) for metric in plain["metrics"])
         read["method"] = method if method is not None else method_from(plain["method"], trust=trust)
         check_installed(read["method"])
@@ -268,6 +269,15 @@ class PlannedTasks:
     def fresh(self) -> "PlannedTasks":
         """The same with nothing made yet, for another moment of the session."""
         return PlannedTasks(self.born, self.functions.values(), trust=self.trust)
+
+
+def _check_known(settings: Iterable[str], known: Collection[str]) -> None:
+    """NewerSession if there are others: to leave one out, such as how items are drawn, could make intervals wrong."""
+    if unknown := sorted(set(settings) - set(known)):
+        raise NewerSession(
+            f"the session has settings that this version of altmas does not know ({listing(unknown, 5)}): a later "
+            "version wrote them; upgrade altmas to open it; nothing was changed"
+        )
 
 
 def _name_among(name: str, names: set[str], pool: Pool) -> str:

@@ -120,6 +120,9 @@ class Belief:
     def _counted(self, groups: Array, rows: Array, weights: Array, n_rows: int) -> Array:
         """(R, C) sum over groups of weight times rivals, counted in the row that belongs to each."""
         table = np.zeros((n_rows, self.n_classes))
+        if not weights.all():  # a slice, or the answers of one class
+            moving = np.flatnonzero(weights)
+            groups, rows, weights = groups[moving], rows[moving], weights[moving]
         for part in self._parts(len(groups)):
             part = part[np.argsort(rows[part], kind="stable")]
             spread = weights[part][:, None] * self._rivals_of(groups[part])

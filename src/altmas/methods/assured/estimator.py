@@ -410,13 +410,20 @@ class Believed:
     def n_classes(self) -> int:
         return self.belief.n_classes
 
+    @cached_property
+    def _tables(self) -> dict[tuple[object, ...], Array]:
+        return {}
+
     @property
     def mass(self) -> Array:
         mass = np.ones(len(self.belief.agree)) if self.members is None else self.members.astype(np.float64)
         return mass if self.weight is None else mass * self.weight
 
     def table(self, rows: RowCodes) -> Array:
-        return self.belief.table_by(rows.codes, rows.count, self.members if self.weight is None else self.mass)
+        if rows.key not in self._tables:
+            inside = self.members if self.weight is None else self.mass
+            self._tables[rows.key] = self.belief.table_by(rows.codes, rows.count, inside)
+        return self._tables[rows.key]
 
     def of_class(self, code: int | Array) -> Array:
         chances = self.belief.of_class(code)

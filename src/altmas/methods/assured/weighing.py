@@ -94,9 +94,10 @@ class _Asked:
 def _asked(task: Task, estimator: Difference, urgencies: Array) -> Iterator[_Asked]:
     """The metrics that a label can move, a gap by its groups; weights add up to 1 with those of metrics left out."""
     weighted = zip(task.metrics, urgencies / max(float(urgencies.sum()), 1e-300), strict=True)
+    believed = BelievedAmong(estimator.belief, task.pool)
     for components, share in components_of(weighted):
         for metric in components:
-            influence, spread = believed_influence(metric, estimator.belief, task.pool)
+            influence, spread = believed_influence(metric, believed)
             stands_for = 1.0 if task.pool.weights is None else task.pool.weights
             asked = _Asked(share / len(components), influence, spread, metric.members(task.pool), stands_for)
             if spread > 0 and asked.weight > 0 and asked.moved.any():
@@ -114,11 +115,26 @@ def components_of(urgencies: Iterable[tuple[Metric, float]]) -> Iterator[tuple[t
         yield (tuple(part for _, part in metric.parts) if metric.contrasts else (metric,)), urgency
 
 
-def believed_influence(metric: Metric, belief: Belief, pool: Pool) -> tuple[ItemInfluence, float]:
+class BelievedAmong:
+    """Weights as believed among sets of points, each made once: most metrics are about the same points and table."""
+
+    def __init__(self, belief: Belief, pool: Pool) -> None:
+        self.belief, self.pool = belief, pool
+        self._made: dict[bytes | None, Believed] = {}
+
+    def __call__(self, members: Array | None) -> Believed:
+        """Those among the members (the whole pool by default)."""
+        key = None if members is None else np.packbits(members).tobytes()
+        if key not in self._made:
+            self._made[key] = Believed(self.belief, members, self.pool.weights)
+        return self._made[key]
+
+
+def believed_influence(metric: Metric, believed: BelievedAmong) -> tuple[ItemInfluence, float]:
     """(D at items if labels are as believed, its spread under random sampling)."""
-    sides = []
+    pool, sides = believed.pool, []
     for factor, part in metric.parts:
         members = part.members(pool)
-        sides.append((factor, part.moved_by(pool, Believed(belief, members, pool.weights))[1], members))
+        sides.append((factor, part.moved_by(pool, believed(members))[1], members))
     items = sides[0][1] if len(sides) == 1 else sum_of_items(sides)
-    return items, items.spread(Believed(belief, metric.members(pool), pool.weights))
+    return items, items.spread(believed(metric.members(pool)))

@@ -119,15 +119,13 @@ class Belief:
 
     def _counted(self, groups: Array, rows: Array, weights: Array, n_rows: int) -> Array:
         """(R, C) sum over groups of weight times rivals, counted in the row that belongs to each."""
-        table = np.zeros((n_rows, self.n_classes))
-        if not weights.all():  # a slice, or the answers of one class
-            moving = np.flatnonzero(weights)
-            groups, rows, weights = groups[moving], rows[moving], weights[moving]
-        for part in self._parts(len(groups)):
-            part = part[np.argsort(rows[part], kind="stable")]
-            spread = weights[part][:, None] * self._rivals_of(groups[part])
-            starts = np.flatnonzero(np.append(True, np.diff(rows[part]) != 0))
-            table[rows[part][starts]] += np.add.reduceat(spread, starts, axis=0)
+        from scipy.sparse import csr_array
+
+        table, moving = np.zeros((n_rows, self.n_classes)), np.flatnonzero(weights)
+        for part in self._parts(len(moving)):
+            used = moving[part]
+            cells = (weights[used], (rows[used], np.arange(len(used))))
+            table += csr_array(cells, shape=(n_rows, len(used))) @ self._rivals_of(groups[used])
         return table
 
     def of_class(self, code: int | Array) -> Array:

@@ -217,10 +217,13 @@ def weighted_kappa(name: str, power: int, values: tuple[float, ...]) -> Metric:
 
 def _slopes(of: OfMargins, table: Array) -> Array:
     """dQ/dT[a,c] = dQ/dt_a 1{a=c} + dQ/dr_a + dQ/ds_c, each by a complex step; 0 where undefined."""
-    at = np.stack(margins(table))  # (3, C)
-    n_classes = at.shape[1]
-    nudge = 1j * STEP * np.eye(3 * n_classes).reshape(3, n_classes, 3, n_classes)
-    by_t, by_r, by_s = (np.imag(of(*np.moveaxis(at + step, 1, 0))) / STEP for step in nudge)
+    at = margins(table)
+    nudge = 1j * STEP * np.eye(len(table))
+    slopes = []
+    for moved in range(3):
+        nudged = [margin + nudge if number == moved else margin for number, margin in enumerate(at)]
+        slopes.append(np.broadcast_to(np.imag(of(*nudged)) / STEP, len(table)))
+    by_t, by_r, by_s = slopes
     return np.nan_to_num(np.diag(by_t) + by_r[:, None] + by_s[None, :])
 
 

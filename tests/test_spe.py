@@ -239,3 +239,11 @@ def test_saturated_scores_do_not_make_the_interval_a_point():
     history = History(1000, (), {int(i): int(truth[i]) for i in rows})
     one = Spe(families=("normal",), steps=400, draws=200).estimate(task, history)[0]
     assert one.low < truth[rows].mean() < one.high and 0.06 < one.high - one.low < 0.2
+
+
+def test_a_gamma_wider_than_any_score_is_no_number_out_of_range():
+    s = np.array([0.001, 0.5, 0.999])
+    for log_scale in (20.0, 400.0, 1000.0):
+        density = FAMILIES["gamma"].log_density(s, np.array(0.3), np.array(log_scale), (0.0, 1.0))
+        share = FAMILIES["gamma"].distribution(s, np.array(0.3), np.array(log_scale), (0.0, 1.0))
+        assert not np.isnan(density).any() and (np.diff(share) >= 0).all() and share[-1] <= 1

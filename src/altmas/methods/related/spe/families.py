@@ -65,6 +65,8 @@ def _between(low: Any, high: Any, location: Array, log_scale: Array) -> Array:
 
 NARROWEST = 30.0
 """Log shape of a gamma distribution beyond which it is a single point."""
+WIDEST = -50.0
+"""Log shapes below this are no other: the density is all at its low end."""
 
 
 def gamma_log_density(s: Array, location: Array, log_scale: Array, support: Support) -> Array:
@@ -86,7 +88,7 @@ def _gamma(s: Array, location: Array, log_scale: Array, support: Support) -> tup
     positive = location > support[0]
     mean = np.where(positive, location - support[0], 1.0)
     log_shape = 2 * (np.log(mean) - log_scale)
-    shape = np.exp(np.minimum(log_shape, NARROWEST))
+    shape = np.exp(np.clip(log_shape, WIDEST, NARROWEST))
     return np.maximum(s - support[0], 1e-12), shape, mean / shape, positive & (log_shape < NARROWEST)
 
 

@@ -12,6 +12,7 @@ from altmas.intervals import normal_quantile, share_interval, student_quantile, 
 from altmas.methods import Task, Tradition
 from altmas.methods.random_sample import RandomSample, interval_of_sample
 from altmas.metrics import metric_set, truth_values
+from altmas.simulate import label_until
 
 METRICS = [
     "paper",
@@ -218,18 +219,34 @@ def slow_lacking(name: str, of: RandomSample) -> float:
     return (1 - 24 / 80) * lacking
 
 
+def slow_reach(interval, k, of, gain=1.0):
+    """(B10): an F1 reaches as far as 2 q / (1 + q) at the ends of the share of hits among hits and errors."""
+    hit, among = np.zeros(of.counts.shape, bool), np.zeros(of.counts.shape, bool)
+    hit[k[0], k[1]] = among[k[0], :] = among[:, k[1]] = True
+    drawn, left = of.table - of.exact, 1 - of.counts.sum() / of.rows.sum()
+    size, trials = drawn[among].sum(), of.counts[among].sum()
+    ends = share_interval(drawn[hit].sum() / size, trials / (left * gain), Z, 0.5 / size)
+    q = [(of.exact[hit].sum() + size * end) / (of.exact[among].sum() + size) for end in ends]
+    return min(interval[0], 2 * q[0] / (1 + q[0])), max(interval[1], 2 * q[1] / (1 + q[1]))
+
+
 @pytest.mark.parametrize("name", ["f1[1]", "macro_recall"])
 def test_other_metrics_have_the_interval_of_a_share_at_the_trials_of_their_variance(name):
     of = sample()
     value, low, high = found(name, of)
     centre = (value * 24 + Z**2 / 2) / (24 + Z**2)
     trials = centre * (1 - centre) / (slow_variance(name, of) + slow_lacking(name, of))
-    assert (low, high) == pytest.approx(share_interval(value, trials, Z), rel=1e-5)
+    expected = share_interval(value, trials, Z)
+    if name == "f1[1]":
+        expected = slow_reach(expected, (1, 1), of)
+    assert (low, high) == pytest.approx(expected, rel=1e-5)
     rows = sample(calibrate_rows=True)
     value, low, high = found(name, rows)
     centre = (value * 24 + Z**2 / 2) / (24 + Z**2)
     variance = slow_stratified_variance(name, rows) + slow_lacking(name, rows)
     expected = share_interval(value, centre * (1 - centre) / variance, Z)
+    if name == "f1[1]":
+        expected = slow_reach(expected, (1, 1), rows, variance / slow_variance(name, rows))
     assert (low, high) == pytest.approx(expected, rel=1e-5)
 
 
@@ -306,7 +323,8 @@ def test_pseudo_labels_follow_what_the_metric_looks_at(name):
     variance = total**2 * (1 - drawn / total) * (labels * (slope - mean) ** 2).sum() / n / n
     centre = (value * drawn + Z**2 / 2) / (drawn + Z**2)
     if metric.about.proportion is None:
-        assert (low, high) == pytest.approx(share_interval(value, centre * (1 - centre) / variance, Z))
+        by_gradient = share_interval(value, centre * (1 - centre) / variance, Z)
+        assert (low, high) == pytest.approx(slow_reach(by_gradient, (1, 1), of))
     else:
         assert low < value < high
     assert note == ""
@@ -468,3 +486,26 @@ def test_calibrated_rows_know_this_pool_and_no_other():
     plain, calibrated = Tradition().traits, Tradition(calibrate_rows=True).traits
     assert plain.ahead and plain.weights and not calibrated.ahead and not calibrated.weights
     assert plain.interval == "fixed-n" and plain.any_metric and plain.grows
+
+
+@pytest.mark.parametrize("name", ["f1[1]", "fbeta[1,2]", "jaccard[1]"])
+def test_one_miss_of_a_rare_class_is_no_proof_of_a_low_f1(name):
+    """(B10): F1 = 2 q / (1 + q) with q the share of hits among hits and errors, so one error of one says little."""
+    truth, answers = np.zeros(2000, np.int64), np.zeros(2000, np.int64)
+    truth[:40], answers[16:44] = 1, 1  # 24 hits, 16 misses, 4 false alarms
+    pool = altmas.Pool(predictions=answers, classes=[0, 1])
+    task = Task(pool, metric_set([name], pool))
+    exact = truth_values(pool, truth, task.metrics)[name]
+    held = []
+    for seed in range(700):
+        look = replace(task, seed=seed)
+        history = label_until(Tradition(), look, History(2000), 25, 25, truth.__getitem__)
+        one = Tradition().estimate(look, history)[0]
+        if not np.isnan(one.low):
+            held.append(one.low <= exact <= one.high)
+    assert len(held) > 250 and np.mean(held) > 0.93
+    alone = History(2000, (Batch(np.array([3, 1990]), np.full(2, 1 / 2000)),), {3: 1, 1990: 0})
+    one = Tradition().estimate(task, alone)[0]
+    q = share_interval(0.0, 1 / (1 - 2 / 2000), normal_quantile(0.95), 0.5 / 1000)[1]
+    if name == "f1[1]":
+        assert one.value == 0 and one.high == pytest.approx(2 * q / (1 + q), abs=1e-9)

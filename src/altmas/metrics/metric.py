@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.errors import MetricError
-from altmas.metrics.about import ABOUT, GIVEN, About
+from altmas.metrics.about import ABOUT, GIVEN, About, Proportion
 from altmas.metrics.influence import Influence, ItemInfluence, TableItems, WeightedItems
 from altmas.metrics.weights import RowCodes, Weights
 from altmas.pool import Pool
@@ -251,11 +251,18 @@ class Metric:
 
     def proportion(self, shape: tuple[int, ...]) -> tuple[Array, Array] | None:
         """(counted above the line, counted below it), masks of the table's cells; None if it is no share of points."""
-        if self.about.proportion is None:
+        return self._counted(self.about.proportion, shape)
+
+    def share_behind(self, shape: tuple[int, ...]) -> tuple[Array, Array] | None:
+        """The same of the share that it rises with, such as hits among all hits and errors for an F1."""
+        return self._counted(self.about.through, shape)
+
+    def _counted(self, share: Proportion | None, shape: tuple[int, ...]) -> tuple[Array, Array] | None:
+        if share is None:
             return None
         row, true = np.indices(shape)
         answered = row if self.threshold is None else np.where(row == 1, self.classes[0], -1)
-        return self.about.proportion(self.classes, answered, true)
+        return share(self.classes, answered, true)
 
     def ratio(self, n_classes: int) -> tuple[Array, Array] | None:
         """(num, den), each (R, C), with Q = sum num / sum den over the points; None if it is no ratio of sums."""

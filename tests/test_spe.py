@@ -247,3 +247,11 @@ def test_a_gamma_wider_than_any_score_is_no_number_out_of_range():
         density = FAMILIES["gamma"].log_density(s, np.array(0.3), np.array(log_scale), (0.0, 1.0))
         share = FAMILIES["gamma"].distribution(s, np.array(0.3), np.array(log_scale), (0.0, 1.0))
         assert not np.isnan(density).any() and (np.diff(share) >= 0).all() and share[-1] <= 1
+
+
+def test_the_curvature_at_the_edge_of_the_support_is_a_covariance():
+    def log_density(at):
+        return np.where((at > 0).all(-1), -(at**2).sum(-1), -np.inf)
+
+    found = curvature(log_density, np.array([5e-4, 1.0]))
+    assert np.isfinite(found).all() and (np.linalg.eigvalsh(found) > 0).all()

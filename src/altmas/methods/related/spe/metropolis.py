@@ -84,6 +84,7 @@ def curvature(log_density: LogDensity, at: Array, step: float = 1e-3) -> Array:
     moves = step * np.eye(d)
     corners = np.array([[i + s * j for s in (1, -1)] for i in moves for j in moves])  # (d*d, 2, d)
     plus, minus = log_density(at + corners), log_density(at - corners)
-    hessian = ((plus[:, 0] + minus[:, 0] - plus[:, 1] - minus[:, 1]) / (4 * step**2)).reshape(d, d)
+    with np.errstate(invalid="ignore"):  # beside the support the density is 0: what is no number counts as flat
+        hessian = ((plus[:, 0] + minus[:, 0] - plus[:, 1] - minus[:, 1]) / (4 * step**2)).reshape(d, d)
     values, vectors = np.linalg.eigh(-np.nan_to_num(hessian, nan=0.0, posinf=0.0, neginf=0.0))
     return np.asarray((vectors / np.clip(values, 0.25, 1e10)) @ vectors.T)

@@ -66,8 +66,8 @@ def torch_lines() -> list[Line]:
 
         return whole_round
 
-    def of_altmas(method: AltMas | Bald) -> Callable[[], None]:
-        return lambda: (method.propose(task, labelled(truth, LABELS, next(seeds)), 1), None)[1]
+    def of_altmas(method: AltMas | Bald) -> Callable[[], Any]:
+        return lambda: method.propose(task, labelled(truth, LABELS, next(seeds)), 1)
 
     history = labelled(truth, LABELS, 0)
     known, own = history.known, Features.of(pool)

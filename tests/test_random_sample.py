@@ -507,5 +507,10 @@ def test_one_miss_of_a_rare_class_is_no_proof_of_a_low_f1(name):
     alone = History(2000, (Batch(np.array([3, 1990]), np.full(2, 1 / 2000)),), {3: 1, 1990: 0})
     one = Tradition().estimate(task, alone)[0]
     q = share_interval(0.0, 1 / (1 - 2 / 2000), normal_quantile(0.95), 0.5 / 1000)[1]
-    if name == "f1[1]":
-        assert one.value == 0 and one.high == pytest.approx(2 * q / (1 + q), abs=1e-9)
+    misses = 1.5 / 2  # of the errors so far, with half of one more of either kind
+    high = {
+        "f1[1]": 2 * q / (1 + q),
+        "fbeta[1,2]": 5 * q / (5 * q + (1 - q) * (4 * misses + 1 - misses)),
+        "jaccard[1]": q,
+    }
+    assert one.value == 0 and one.high == pytest.approx(high[name], abs=1e-9)

@@ -102,13 +102,12 @@ def interval_of_sample(metric: Metric, sample: RandomSample, confidence: float) 
     if sample.ahead is not None and math.isfinite(sample.ahead.groups):
         freedom = max(sample.ahead.groups - 1, 1.0)  # the level at which a normal quantile is as large as Student's
         confidence = 2 * NormalDist().cdf(student_quantile(confidence, freedom)) - 1
-    counted, behind = metric.proportion(sample.counts.shape), metric.share_behind(sample.counts.shape)
-    if counted is not None:
+    if (counted := metric.proportion(sample.counts.shape)) is not None:
         low, high = _of_proportion(metric, counted, sample, normal_quantile(confidence))
     else:
         low, high = _linearised(metric, value, sample, confidence)
-    if behind is not None:
-        ends = _through_share(metric, behind, sample, normal_quantile(confidence))
+    if (counted := metric.rises_with(sample.counts.shape)) is not None:
+        ends = _by_share(metric, counted, sample, normal_quantile(confidence))
         low, high = min(low, ends[0]), max(high, ends[1])
     return value, low, high, ""
 
@@ -126,24 +125,20 @@ Masks = tuple[Array, Array]
 """Cells of a table that count above the line, and below it."""
 
 
-def _through_share(metric: Metric, counted: Masks, sample: RandomSample, z: float) -> tuple[float, float]:
+def _by_share(metric: Metric, counted: Masks, sample: RandomSample, z: float) -> tuple[float, float]:
     """The interval of a metric that rises with a share, such as an F1 with q = hits / (hits + errors).         (B10)
 
     F1 = 2 q / (1 + q), and its ends are those of q. For other weights of misses and false alarms these are shared out
     as the errors so far, with half of one more on either side. The gradient alone takes a single miss for a low F1.
     """
     hits, trials = counted
-    answered = trials & hits.any(1, keepdims=True)
-    errors = [(answered & ~hits), trials & ~answered]
-    kinds = [(sample.table[kind].sum() * sample.drawn / max(sample.table.sum(), 1e-300) + 0.5, kind) for kind in errors]
-    total, cells = sum(count for count, _ in kinds), np.zeros(sample.table.shape)
-    ends = []
-    for share in _of_proportion(metric, counted, sample, z):
-        cells[hits] = share / hits.sum()
-        for count, kind in kinds:
-            cells[kind] = (1 - share) * count / total / max(kind.sum(), 1)
-        ends.append(float(metric.of_table(cells)))
-    return ends[0], ends[1]
+    answered, told = trials & hits.any(1, keepdims=True), sample.counts + sample.exact
+    kinds = (answered & ~hits, trials & ~answered)  # false alarms, misses
+    counts = [told[kind].sum() + 0.5 for kind in kinds]
+    wrong = sum(count / sum(counts) * kind / max(kind.sum(), 1) for count, kind in zip(counts, kinds, strict=True))
+    shares = _of_proportion(metric, counted, sample, z)
+    low, high = (float(metric.of_table(share * hits / hits.sum() + (1 - share) * wrong)) for share in shares)
+    return low, high
 
 
 def _of_proportion(metric: Metric, counted: Masks, sample: RandomSample, z: float) -> tuple[float, float]:

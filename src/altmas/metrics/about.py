@@ -25,7 +25,7 @@ class About:
     over_members     whether it is a mean over the points of its class
     right_or_wrong   whether it looks at nothing but whether the model is right
     proportion       what a share of points counts; None for any other metric
-    through          what the share counts that it rises with, if it is no share itself but rests on few points
+    rises_with       what the share counts that it rises with, if it is no share of points itself
     trials_known     whether the predictions alone tell how many points stand below the line
     given            whether it is a function of the user's
     unit             what it is measured in: differences are taken of metrics in the same unit only
@@ -40,7 +40,7 @@ class About:
     over_members: bool = False
     right_or_wrong: bool = False
     proportion: Proportion | None = None
-    through: Proportion | None = None
+    rises_with: Proportion | None = None
     trials_known: bool = False
     given: bool = False
     unit: str = "a share"
@@ -135,8 +135,8 @@ ABOUT = {
         paid_in="specificity",
         falls=True,
     ),
-    "f1": About("harmonic mean of precision and recall of {0}", through=_jaccard),
-    "fbeta": About("weighted harmonic mean of precision and recall of {0}", through=_jaccard),
+    "f1": About("harmonic mean of precision and recall of {0}", rises_with=_jaccard),
+    "fbeta": About("weighted harmonic mean of precision and recall of {0}", rises_with=_jaccard),
     "jaccard": About("of the points that are {0} or called so, the share that are both", proportion=_jaccard),
     "confusion": About(
         "share of all points that are called {0} and truly are {1}",

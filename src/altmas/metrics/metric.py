@@ -253,9 +253,9 @@ class Metric:
         """(counted above the line, counted below it), masks of the table's cells; None if it is no share of points."""
         return self._counted(self.about.proportion, shape)
 
-    def share_behind(self, shape: tuple[int, ...]) -> tuple[Array, Array] | None:
-        """The same of the share that it rises with, such as hits among all hits and errors for an F1."""
-        return self._counted(self.about.through, shape)
+    def rises_with(self, shape: tuple[int, ...]) -> tuple[Array, Array] | None:
+        """The same of the share that it rises with, such as hits among hits and errors for an F1."""
+        return self._counted(self.about.rises_with, shape)
 
     def _counted(self, share: Proportion | None, shape: tuple[int, ...]) -> tuple[Array, Array] | None:
         if share is None:

@@ -66,7 +66,7 @@ def _between(low: Any, high: Any, location: Array, log_scale: Array) -> Array:
 NARROWEST = 30.0
 """Log shape of a gamma distribution beyond which it is a single point."""
 WIDEST = -50.0
-"""Log shapes below this are no other: the density is all at its low end."""
+"""Log shape below which all count as this one: the density lies at the low end of the support all the same."""
 
 
 def gamma_log_density(s: Array, location: Array, log_scale: Array, support: Support) -> Array:

@@ -1,6 +1,7 @@
 """In a notebook: the page is answered in the background and linked to, progress is a line that is rewritten."""
 
 import asyncio
+import logging
 import sys
 from types import SimpleNamespace
 
@@ -46,6 +47,20 @@ def test_inside_an_event_loop_the_page_does_not_block(session):
         assert httpx.get(page.addresses.here).status_code == 200
     finally:
         page.stop()
+
+
+def test_a_page_leaves_the_log_of_its_process_alone(session, tmp_path):
+    class OwnsItsStream(logging.StreamHandler):  # as the handler of absl does, which comes with JAX
+        def close(self):
+            self.stream.close()
+            super().close()
+
+    handler = OwnsItsStream((tmp_path / "log").open("w"))
+    try:
+        session.label(block=False, open_browser=False, port=0).stop()
+        assert not handler.stream.closed
+    finally:
+        handler.close()
 
 
 def test_progress_in_a_notebook_is_one_line(notebook, session, capsys):

@@ -233,6 +233,7 @@ def _config(app: FastAPI, protocol: type[LimitedProtocol], tls: Mapping[str, str
         app,
         http=protocol,
         ws="none",
+        log_config=None,  # uvicorn's own would close every log handler of this process
         log_level="error",  # what strangers send is answered, not logged
         access_log=False,  # addresses may hold a token
         server_header=False,

@@ -9,12 +9,13 @@ the label value refers to. Finished runs are kept beside the table, so that an i
 
 Layout of a pool, N points, C classes, D features:  a (N,) codes of the predictions, y (N,) codes of the truth, and
 where there are any X (N, D) features, scores (N, C) probabilities, classes (C,) names.
+
+`--track models` and `--track judges` ask other questions, of other methods and pools: benchmarks/challenge_tracks.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,31 +31,25 @@ from altmas.methods import METHODS, Method, lacking, method_named, unsupported  
 from altmas.metrics import metric_set  # noqa: E402
 from altmas.simulate import Row, simulate  # noqa: E402
 from altmas.version import __version__  # noqa: E402
+from benchmarks.challenge_tracks import TRACKS as OTHER_TRACKS  # noqa: E402
+from benchmarks.challenge_tracks import NotInProtocol, imported  # noqa: E402
+from benchmarks.challenge_tracks import rows_on as rows_on_track  # noqa: E402
 from benchmarks.data import LOADERS, DataDamaged, DataMissing, NamedPool, load, named_pool, read_npz  # noqa: E402
 from benchmarks.label_value import BUDGETS, TRACKS, pool_of  # noqa: E402
 from benchmarks.leaderboard import STEP, asks  # noqa: E402
 from benchmarks.store import write_csv  # noqa: E402
 from benchmarks.tables import markdown  # noqa: E402
 
+ONE_MODEL = "one-model"
 BASELINE = "tradition"
 SHOWN = ("pool", "track", "metric", "method", "labels", "repeats", "bias", "rmse", "coverage", "width", "label_value")
-
-
-class NotInProtocol(ValueError):
-    """What was named as a method is none."""
 
 
 def method_at(name: str) -> Method:
     """The method of a name, or of `module:name` (a class without required options, or an instance)."""
     if ":" not in name:
         return method_named(name)
-    module, _, attribute = name.partition(":")
-    try:
-        definition = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as cause:
-        raise NotInProtocol(
-            f"--method {name}: {cause}; expected module:name of something that can be imported"
-        ) from None
+    definition = imported(name)
     method = definition() if isinstance(definition, type) else definition
     lacks = [verb for verb in ("name", "traits", "propose", "estimate", "inclusion") if not hasattr(method, verb)]
     if lacks:
@@ -123,7 +118,7 @@ def rows_on(
             yield from (key | {"status": "run"} | row for row in simulation.summary())
 
 
-def shown(rows: Sequence[Row]) -> str:
+def shown(rows: Sequence[Row], columns: Sequence[str] = SHOWN) -> str:
     """The rows as a table for people."""
 
     def cell(row: Row, name: str) -> object:
@@ -132,17 +127,20 @@ def shown(rows: Sequence[Row]) -> str:
             return value
         return "–" if np.isnan(value) else f"{value:.4g}"
 
-    lines = [[cell(row, name) for name in SHOWN] for row in rows if row["status"] == "run"]
+    lines = [[cell(row, name) for name in columns] for row in rows if row["status"] == "run"]
     cannot = [
         f"{row['method']} on {row['pool']}, {row['track']}, {row['metric']}: {row['status']}"
         for row in rows
         if row["status"] != "run"
     ]
-    return "\n".join([markdown(SHOWN, lines), "", *cannot])
+    return "\n".join([markdown(columns, lines), "", *cannot])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Your own method or pool on the terms of the leaderboard.")
+    parser.add_argument(
+        "--track", choices=[ONE_MODEL, *OTHER_TRACKS], default=ONE_MODEL, help="the question; one model by default"
+    )
     parser.add_argument(
         "--method", action="append", default=[], help="module:name, or a method's name; may be repeated"
     )
@@ -150,24 +148,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--pool", action="append", required=True, help="an .npz file, or a pool's name; may be repeated"
     )
     parser.add_argument("--repeats", type=int, default=20, help="runs of each method")
-    parser.add_argument("--budgets", default=",".join(map(str, BUDGETS)), help="numbers of labels, comma-separated")
+    parser.add_argument(
+        "--budgets", help=f"numbers of labels, comma-separated, of one model; {','.join(map(str, BUDGETS))} by default"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="a .csv file; finished runs are kept in a folder beside it")
     options = parser.parse_args(arguments)
     sys.path.insert(0, str(Path.cwd()))
     folder = None if options.out is None else options.out.with_suffix(".runs")
+    settings = {"repeats": options.repeats, "n_jobs": options.jobs, "folder": folder}
+    columns: Sequence[str] = SHOWN
     try:
-        names = dict.fromkeys([BASELINE, *(options.method or ["assured"])])
-        methods, pools = [method_at(name) for name in names], [pool_at(name) for name in options.pool]
-        budgets = [int(labels) for labels in options.budgets.split(",")]
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-        settings = {"repeats": options.repeats, "n_jobs": options.jobs, "folder": folder}
-        rows = [row for named in pools for row in rows_on(named, methods, budgets=budgets, **settings)]
+        if options.track == ONE_MODEL:
+            names = dict.fromkeys([BASELINE, *(options.method or ["assured"])])
+            methods, pools = [method_at(name) for name in names], [pool_at(name) for name in options.pool]
+            budgets = [int(labels) for labels in options.budgets.split(",")] if options.budgets else BUDGETS
+            rows = [row for named in pools for row in rows_on(named, methods, budgets=budgets, **settings)]
+        elif options.budgets:
+            parser.error(f"--track {options.track} has numbers of labels of its own; leave --budgets out")
+        else:
+            track = OTHER_TRACKS[options.track]
+            ways, columns = list(dict.fromkeys(["random", "assured", *options.method])), track.shown
+            rows = list(rows_on_track(track, ways, list(dict.fromkeys(options.pool)), **settings))
     except (AltmasError, NotInProtocol, DataMissing, DataDamaged) as cause:
         print(cause, file=sys.stderr)
         return 2
-    print(shown(rows))
+    print(shown(rows, columns))
     if options.out is not None:
         write_csv(options.out, rows)
     return 0

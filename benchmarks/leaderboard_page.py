@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.methods import METHODS, method_named
-from altmas.methods.assured.recipe import EDITION
 from altmas.metrics import truth_values
 from altmas.simulate import Row, Simulation, label_value
-from altmas.version import __version__
+from benchmarks import judges, ranking
 from benchmarks import label_value as lending
 from benchmarks.label_value import BUDGETS, TRACKS
 from benchmarks.leaderboard import (
@@ -35,7 +34,7 @@ from benchmarks.leaderboard import (
     pool_in,
     rows_of,
 )
-from benchmarks.store import RESULTS, read_csv, read_numbers, write_csv
+from benchmarks.store import BEFORE, RESULTS, read_csv, read_numbers, version_of, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 Array = NDArray[Any]
@@ -140,11 +139,6 @@ def summary(names: list[str], before: list[Row] | None = None) -> list[Row]:
     return rows
 
 
-def version_of(method: str) -> str:
-    """The version of the package, and the edition of `assured`, that runs are made with now."""
-    return f"{__version__}, edition {EDITION}" if method == OWN else __version__
-
-
 def committed_rows() -> list[Row]:
     """The rows of the committed table; numbers that are missing are nan."""
     rows = read_numbers(TABLE)
@@ -240,7 +234,7 @@ def best_table(names: list[str], _rows: list[Row]) -> str:
             ratios.append(sure.ratio)
     table = markdown(["pool", "track", "metric", "best of all: ratio", "best with an interval: ratio"], lines)
     if any(ratios):
-        mean = math.exp(float(np.mean(np.log([ratio for ratio in ratios if ratio > 0]))))
+        mean = _geometric([ratio for ratio in ratios if ratio > 0])
         table += (
             f"\n\nGeometric mean of `{OWN}` to the best other method with an interval: {mean:.2f} over the "
             f"{sum(r > 0 for r in ratios)} places where that one is not exact. Of all {len(ratios)} ratios "
@@ -277,7 +271,7 @@ def methods_table(names: list[str], rows: list[Row]) -> str:
         at = f"{worst['label_value']:.2f} ({worst['pool']}, {worst['metric']})" if worst else "–"
         worth = [_mean_worth(rows) for rows in (*accuracy.values(), others)]
         seconds = f"{np.median([row['seconds'] for row in mine]):.2g}"
-        versions = " / ".join(sorted({str(row.get("version") or "before 0.1.0") for row in mine}))
+        versions = " / ".join(sorted({str(row.get("version") or BEFORE) for row in mine}))
         lines.append([f"`{method}`", versions, _span(runs), BATCH.get(method, STEP), *worth, at, cover, seconds])
     return markdown(head, lines)
 
@@ -289,7 +283,7 @@ def _span(values: list[int]) -> str:
 def _mean_worth(rows: list[Row]) -> str:
     """Geometric mean of the label values, each at most MOST, and over how many places, which differs by method."""
     values = [min(row["label_value"], MOST) for row in rows if row["label_value"] > 0]
-    return f"{math.exp(float(np.mean(np.log(values)))):.2f} ({len(values)})" if values else "–"
+    return f"{_geometric(values):.2f} ({len(values)})" if values else "–"
 
 
 def coverage_table(names: list[str], rows: list[Row]) -> str:
@@ -335,11 +329,57 @@ def reference_table(names: list[str], rows: list[Row]) -> str:
     return markdown(head, lines)
 
 
+def models_table(names: list[str], rows: list[Row]) -> str:
+    """The track of several models, from what `python -m benchmarks.ranking` wrote down: means over its pools."""
+    found = read_numbers(RESULTS / "ranking.csv")
+    lines = []
+    for way in ranking.CHOOSERS:
+        mine = [row for row in found if row["way"] == way]
+        by_labels = {labels: [row for row in mine if row["labels"] == labels] for labels in ranking.LABELS}
+        near = [f"{_mean(rows, 'within_1_point'):.2f}" for rows in by_labels.values()]
+        last = by_labels[ranking.LABELS[-1]]
+        lost = f"{100 * _mean(last, 'regret'):.2f}"
+        versions = " / ".join(sorted({str(row.get("version") or BEFORE) for row in mine}))
+        runs = _span(sorted({row["runs"] for row in mine}))
+        lines.append([f"`{way}`", versions, runs, *near, lost, f"{np.median([row['seconds'] for row in mine]):.2g}"])
+    near_best = [f"{labels} labels" for labels in ranking.LABELS]
+    head = ["way", "version", "runs", *near_best, f"points lost at {ranking.LABELS[-1]}", "seconds"]
+    return markdown(head, lines)
+
+
+def judges_table(names: list[str], rows: list[Row]) -> str:
+    """The track of judges, from what `python -m benchmarks.judges` wrote down: over its pools and metrics."""
+    last = [row for row in read_numbers(RESULTS / "judges.csv") if row["labels"] == judges.BUDGETS[-1]]
+    random = {(row["pool"], row["metric"]): row["width"] for row in last if row["method"] == "random"}
+    lines = []
+    for method in ("assured", "random", *judges.RIVALS):
+        mine = [row for row in last if row["method"] == method and row["width"] is not None]
+        width = _geometric([row["width"] / random[row["pool"], row["metric"]] for row in mine])
+        worth = _geometric([row["value_by_errors"] for row in mine])
+        covered = [row["coverage"] for row in mine]
+        cover = f"{np.mean(covered):.3f}, {min(covered):.2f}"
+        versions = " / ".join(sorted({str(row.get("version") or "–") for row in mine}))
+        runs = _span(sorted({row["runs"] for row in mine}))
+        lines.append([f"`{method}`", versions, runs, len(mine), f"{worth:.2f}", f"{width:.2f}", cover])
+    worth_head, width_head = f"label value at {judges.BUDGETS[-1]}", "width over that of random"
+    return markdown(["method", "version", "runs", "places", worth_head, width_head, "coverage: mean, least"], lines)
+
+
+def _mean(rows: list[Row], name: str) -> float:
+    return float(np.mean([row[name] for row in rows]))
+
+
+def _geometric(values: list[float]) -> float:
+    return math.exp(float(np.mean(np.log(values))))
+
+
 TABLES: Final[dict[str, Callable[[list[str], list[Row]], str]]] = {
     "best": best_table,
     "methods": methods_table,
     "coverage": coverage_table,
     "cannot": cannot_table,
+    "models": models_table,
+    "judges": judges_table,
     "reference": reference_table,
 }
 

@@ -8,6 +8,7 @@ import pytest
 import altmas
 from altmas.errors import AltmasError, NotASession, PoolError, UnknownPoint
 from altmas.session.store import Entry
+from cli_world import run
 from session_world import N, pool, truth
 from session_world import create as create_any
 
@@ -136,3 +137,33 @@ def test_a_pool_given_on_opening_is_the_one_without_the_added_model(path):
     session.add_model("v2", other_answers(made))
     session.close()
     assert len(altmas.Session.open(path, pool()).pool.models) == 2
+
+
+def test_tables_that_are_not_utf8_are_read_with_their_encoding(tmp_path):
+    """By `compare`, `add-model` and `extend` as by `init`; without it the error names the option that each has."""
+    classes = ["Größe", "Maß"]
+    rows = [f"t{row},{classes[row % 2]},{classes[row % 3 == 0]},0.{row % 9 + 1}" for row in range(40)]
+    later = [line.replace("t", "u", 1) for line in rows]
+    for name, lines in (("first", rows), ("later", later)):
+        text = "\n".join(["id,eins,zwei,p", *lines]) + "\n"
+        (tmp_path / f"{name}.csv").write_bytes(text.encode("cp1252"))
+    path, table, more = tmp_path / "one.altmas", tmp_path / "first.csv", tmp_path / "later.csv"
+    windows = ("--encoding", "cp1252")
+    made = run("init", path, "--data", table, "--id", "id", "--prediction", "eins", "--method", "tradition", *windows)
+    assert made.code == 0, made.err
+    second = ("--prediction", "zwei", "--id", "id")
+    commands = (
+        ("compare", path, "--predictions", table, *second),
+        ("extend", path, "--data", more, "--prediction", "eins", "--id", "id", "--encoding", "utf-8"),
+        ("add-model", path, "v2", "--data", table, *second, "--scores", "p"),
+    )
+    for command in commands:
+        assert "give --encoding cp1252" in run(*command).err
+    run("tell", path, "t0", "Größe")
+    assert run(*commands[0], *windows).code == 0
+    assert run(*commands[2], *windows).code == 0
+    assert "the items have no model 'v2'" in run("extend", path, "--data", more, *windows).err
+    single = tmp_path / "two.altmas"
+    run("init", single, "--data", table, "--id", "id", "--prediction", "eins", "--method", "tradition", *windows)
+    extended = run("extend", single, "--data", more)  # the encoding of the first table holds
+    assert extended.code == 0, extended.err

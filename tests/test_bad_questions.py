@@ -3,6 +3,7 @@
 import pytest
 
 import altmas
+from altmas.errors import AltmasError, StoreFailure
 from cli_world import run
 
 
@@ -53,3 +54,51 @@ def test_ids_that_do_not_match_record_nothing(tables, tmp_path):
         assert "Traceback" not in told.err
     with altmas.Session.open(path) as session:
         assert session.status().seq == before
+
+
+def mistaken_pool():
+    return altmas.Pool(None, ["x", "y"] * 30)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (
+            lambda: altmas.Pool(None, ["x", "y"], slices=["a", "b"]),
+            "slices were not understood; expected {name: a value",
+        ),
+        (lambda: altmas.Session.create(None, ["x", "y"]), "a session needs a Pool, got list"),
+        (lambda: altmas.Session.create(None, mistaken_pool(), targets=0.05), "targets=0.05 was not understood"),
+        (
+            lambda: altmas.Session.create(None, mistaken_pool(), thresholds="accuracy >= 0.9"),
+            "thresholds='accuracy >= 0.9' was not understood",
+        ),
+        (lambda: altmas.Session.create(None, mistaken_pool()).check(0.9), "claim 0.9 was not understood"),
+        (lambda: altmas.Session.create(None, mistaken_pool()).forecast("all"), "a forecast up to 'all' labels is not"),
+    ],
+)
+def test_arguments_of_another_kind_are_named_in_a_sentence(mistake, said):
+    with pytest.raises(AltmasError) as raised:
+        mistake()
+    assert said in str(raised.value)
+
+
+def test_a_closed_session_says_that_it_is_closed():
+    session = altmas.Session.create(None, mistaken_pool(), method="tradition")
+    session.close()
+    with pytest.raises(StoreFailure, match="the session is closed"):
+        session.ask(3)
+
+
+def test_one_method_and_one_budget_may_be_simulated_without_a_list():
+    found = altmas.simulate(
+        mistaken_pool(), ["x", "y"] * 30, methods="tradition", budgets=20, repeats=2, n_jobs=1, progress=False
+    )
+    assert [(row["method"], row["labels"]) for row in found.summary()] == [("tradition", 20)]
+
+
+def test_metrics_that_cannot_be_taken_on_a_slice_are_named():
+    pool = altmas.Pool(None, ["x", "y"] * 30, slices={"sex": ["f", "m", "f"] * 20})
+    session = altmas.Session.create(None, pool, metrics=["gap[accuracy, sex]"], method="tradition")
+    with pytest.raises(AltmasError, match=r"gap\[accuracy, ?sex\].* cannot be taken on each value of 'sex'"):
+        session.estimate("sex")

@@ -144,6 +144,20 @@ def test_points_that_merely_wait_change_nothing(method):
         assert numbers(method.estimate(task, waiting)) == pytest.approx(numbers(before), abs=0, nan_ok=True)
 
 
+def test_labels_behind_an_open_point_count_unless_it_says_otherwise(method):
+    """`traits.in_order`: values with the label of a later point changed are the same, or else they are not."""
+    pool, truth = world()
+    task = task_on(pool, method)
+    batch = method.propose(task, History(N), 40)
+    rows, told = batch.indices.tolist(), dict[bool, list[float]]()
+    for changed in (False, True):
+        labels = {row: int((truth[row] + (changed and at > 10)) % C) for at, row in enumerate(rows) if at != 10}
+        found = method.estimate(task, History(N, (batch,), labels))
+        told[changed] = [one.value for one in found if "@" not in one.metric]
+    same = told[True] == pytest.approx(told[False], abs=1e-12, nan_ok=True)
+    assert same == method.traits.in_order
+
+
 def test_labels_told_out_of_order_give_the_same_in_the_end(method):
     task, history = labelled(method.name)
     shuffled = replace(history, labels=dict(reversed(history.labels.items())))

@@ -10,7 +10,7 @@ import altmas
 from altmas.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured
-from altmas.methods.assured.diagnostics import diagnose
+from altmas.methods.assured.diagnostics import CalibrationBin, _warnings, diagnose
 from altmas.metrics import metric_set
 from altmas.simulate import label_until
 from assured_world import constant_belief, difference, world, wrong_belief
@@ -217,3 +217,16 @@ def test_figures_are_plain_values():
     found, *_ = chosen()
     values = found.to_dict()
     assert values["random_share"] == found.random_share and values["calibration"][0]["labels"] == 10
+
+
+def test_one_fifth_of_the_labels_that_the_belief_gets_wrong_is_pointed_out():
+    """Errors in both directions cancel in the sum over all labels; the least and the most trusted fifth show them."""
+    believed, found = [0.2, 0.5, 0.5, 0.5, 0.8], [0.5, 0.5, 0.5, 0.5, 0.3]
+    bins = tuple(CalibrationBin(10, b, f) for b, f in zip(believed, found, strict=True))
+    assert bins[-1].z == pytest.approx(-0.5 / np.sqrt(0.8 * 0.2 / 10)) and bins[1].z == 0
+    figures = {"calibration": bins, "calibration_z": -1.0, "random_share": 0.5, "difference": 0.5}
+    figures |= {"random_share_error": 0.1, "effective_sample": 50.0}
+    (words,) = _warnings(figures, 50, 0, 50, "labels")
+    assert words.startswith("Of 10 drawn points for which the belief expected 80% right, 30% were")
+    assert _warnings(figures | {"calibration": bins[1:4]}, 50, 0, 50, "labels") == []
+    assert _warnings(figures | {"calibration": ()}, 50, 0, 50, "labels") == []

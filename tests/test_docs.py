@@ -1,7 +1,9 @@
 """The documentation: its blocks run as they are written, its links lead somewhere."""
 
 import re
+from typing import Any
 
+import numpy as np
 import pytest
 
 from altmas.methods import METHODS
@@ -78,5 +80,13 @@ def test_every_method_stands_in_the_table_with_what_it_needs():
 
 
 def test_the_pool_and_the_method_of_the_page_on_adding_one_work(tmp_path):
-    *_, said = [run_block(kind, text, tmp_path) for kind, text in blocks("adding-to-the-leaderboard.md")]
+    parts = blocks("adding-to-the-leaderboard.md")
+    *_, said, _ = [run_block(kind, text, tmp_path) for kind, text in parts]
     assert (tmp_path / "tickets.npz").exists() and "('in-order', " in said
+    functions: dict[str, Any] = {}
+    exec(parts[-1][1], functions)  # those of the tracks of several models and of judges
+    rng = np.random.default_rng(0)
+    grades = rng.integers(1, 6, 300)
+    answers, off = np.stack([grades, grades % 5 + 1], 1), np.stack([grades + 1.0], 1)
+    assert functions["most_right"](answers, grades.__getitem__, 20, rng) == 0
+    assert functions["corrected"](off, grades.__getitem__, 20, rng) == pytest.approx([grades.mean()] * 3)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import altmas
 from altmas.forecast import (
     Forecast,
     ImaginedTruth,
@@ -265,3 +266,27 @@ def test_metrics_with_a_goal_are_forecast_before_others():
     chosen, task, history, _ = labelled("tradition", 40, metrics=metrics, pool=(pool, truth))
     found = forecast(chosen, task, history, targets={"precision[2]": 0.1}, thresholds={})
     assert {band.metric for band in found.bands} == {"accuracy", "macro_f1", "kappa", "precision[2]"}
+
+
+def with_target(half_width: float, *, budget: int, labels: int) -> Session:
+    """A session of 600 points that are to be known to this half-width, after so many labels."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice(["x", "y"], 600)
+    answers = np.where(rng.random(600) < 0.85, truth, np.where(truth == "x", "y", "x"))
+    session = Session.create(None, altmas.Pool(None, answers), budget=budget, targets={"accuracy": half_width})
+    session.tell({query.id: truth[query.index] for query in session.ask(labels)})
+    return session
+
+
+def test_a_budget_that_was_raised_is_looked_up_to():
+    session = with_target(0.05, budget=80, labels=40)
+    assert session.forecast().until == 80
+    session.extend(budget=300)
+    assert session.forecast().until == 300 and session.forecast(120).until == 120
+
+
+def test_where_the_goal_is_reached_only_widths_are_ahead():
+    session = with_target(0.2, budget=200, labels=60)
+    ahead = session.forecast()
+    assert session.should_stop().reason == "every target is reached"
+    assert math.isnan(ahead.chance) and math.isnan(ahead.more) and ahead.bands and "chance" not in str(ahead)

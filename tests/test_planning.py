@@ -19,6 +19,36 @@ def world(n: int = 800, accuracy: float = 0.9, seed: int = 0) -> tuple[altmas.Po
     return altmas.Pool(None, predictions, classes=[0, 1, 2, 3]), truth
 
 
+def test_labels_for_a_width_that_only_the_whole_pool_gives():
+    path = tuple(PlannedWidth("tradition", "accuracy", labels, width) for labels, width in ((100, 0.08), (400, 0.0)))
+    needed = [WidthPlan(path, "").labels_for("accuracy", width, "tradition") for width in (0.08, 0.04, 0.01, 0.0)]
+    assert needed[0] == 100 and needed[3] == 400 and needed == sorted(needed)
+    assert 0.08**2 * (1 / needed[2] - 1 / 400) == pytest.approx(0.01**2 * (1 / 100 - 1 / 400))
+
+
+def test_widths_of_a_proof_are_those_that_a_session_with_a_guarantee_gets():
+    pool, _ = world()
+    options = {"metrics": ["accuracy"], "budgets": [60, 120], "accuracy": 0.9, "worlds": 2, "methods": ["tradition"]}
+    plain, proven = plan_widths(pool, **options), plan_widths(pool, guarantee=True, **options)
+    assert proven.guarantee and not plain.guarantee
+    assert all(wide.half_width > one.half_width for wide, one in zip(proven.widths, plain.widths, strict=True))
+    halves = []
+    for number in range(2):
+        truth = imagined(*_imagination(pool), np.random.default_rng([0, number]))
+        seed = int(np.random.default_rng([0, number, 1]).integers(2**31))
+        session = altmas.Session.create(None, pool, metrics=["accuracy"], method="tradition", guarantee=True, seed=seed)
+        while len(session.history.labels) < 60:
+            session.tell({query.id: pool.classes[truth[query.index]] for query in session.ask(12)})
+        halves.append(session.estimate()["accuracy"].half_width)
+    assert proven.widths[0].half_width == pytest.approx(np.mean(halves))
+    with pytest.raises(PlanError, match="no proof is offered for intervals about data to come"):
+        plan_widths(pool, guarantee=True, about="future", **options)
+
+
+def _imagination(pool):
+    return imagination(pool, 0.9, History(len(pool)))[0], History(len(pool))
+
+
 def test_planned_widths_are_those_that_come_out():
     """Within 15 %: the plan knows the accuracy but not which points are wrong."""
     pool, truth = world()

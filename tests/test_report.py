@@ -9,11 +9,12 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+import altmas
 from altmas import Pool
 from altmas.estimates import Estimate
 from altmas.metrics import metric_set, table_of
 from altmas.report import content
-from altmas.report.content import label_counts
+from altmas.report.content import content_of, label_counts
 from altmas.report.headline import headline_of, labels_needed, round_up
 from altmas.report.html import breaks
 from altmas.report.sensitivity import corrected, worst
@@ -296,17 +297,22 @@ def test_a_report_on_volunteered_labels_alone_says_that_none_was_drawn():
 # ---------------------------------------------------------------- the first screen
 
 
-def content_with(*metrics, labels=100, points=10_000, budget=None):
+def content_with(*metrics, labels=100, points=10_000, budget=None, forecast=None):
     return {
+        "forecast": forecast,
         **{"metrics": list(metrics), "labels": labels, "drawn_labels": labels, "pool": {"points": points}},
         **{"plan": {"budget": budget, "rank": ""}, "method": "assured", "waves": None, "ranking": None},
     }
 
 
+def side_of(low, threshold):
+    return "" if threshold is None else "above" if low >= threshold else "below"
+
+
 def aim(value=0.81, low=0.76, high=0.86, tone="open", threshold=None, target=None, **more):
     return {
         **{"metric": "accuracy", "value": value, "low": low, "high": high, "confidence": 0.95, "note": ""},
-        **{"threshold": threshold, "target": target, "verdict": {"tone": tone}},
+        **{"threshold": threshold, "target": target, "verdict": {"tone": tone, "side": side_of(low, threshold)}},
         **{"bounds": [0.0, 1.0], "lower_is_better": False},
     } | more
 
@@ -385,6 +391,36 @@ def test_nothing_is_decided_by_a_handful_of_labels():
     session.tell({query.id: CLASSES[session.pool.predictions[query.index]] for query in session.ask(8)})
     later = session.report()
     assert later.content["headline"]["tone"] == "good"
+
+
+def test_the_next_step_is_the_forecast_of_the_session_where_one_aim_is_open():
+    open_, good = aim(0.83, 0.76, 0.90, threshold=0.78), aim(0.91, 0.88, 0.94, "good", 0.8)
+    words = "about 60 % chance to settle it with 200 labels, as likely as not within about 16 more"
+    ahead = {"labels": 100, "until": 200, "chance": 0.6, "more": 16.0, "words": words}
+    assert said(content_with(open_, good, forecast=ahead)).endswith(f"A{words[1:]}. Aims: 1 met, 1 open.")
+    assert "would probably settle it" in said(content_with(open_, open_, forecast=ahead))
+    assert "would probably settle it" in said(content_with(open_, forecast=ahead | {"more": None}))
+
+
+def test_report_check_goals_and_stop_rule_say_the_same_of_a_threshold(tmp_path):
+    """The test for every look decides all of them, also where the interval for many looks is still open."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice(["x", "y"], 1000)
+    answers = np.where(rng.random(1000) < 0.85, truth, np.where(truth == "x", "y", "x"))
+    session = altmas.Session.create(
+        tmp_path / "one.altmas", altmas.Pool(None, answers), budget=200, thresholds={"accuracy": 0.75}
+    )
+    while not session.should_stop():
+        for query in session.ask(5):
+            session.tell(query, truth[query.index])
+    assert len(session.history.labels) < 200 and session.estimate()["accuracy"].low < 0.75
+    (goal,), content, verdict = session.goals(), content_of(session), session.check("accuracy >= 0.75")
+    assert goal.reached and verdict.answer == "shown"
+    assert content["metrics"][0]["verdict"]["tone"] == "good" and content["metrics"][0]["verdict"]["side"] == "above"
+    assert content["headline"]["verdict"].endswith("%, shown to be at least the 75 % you need.")
+    assert content["forecast"] is None
+    assert "the interval would be open" in content["metrics"][0]["verdict"]["sentence"]
+    assert "sharper there than the interval" in str(verdict) or verdict.estimate.low >= 0.75
 
 
 def test_a_missed_aim_comes_first_then_an_open_one():

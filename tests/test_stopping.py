@@ -27,6 +27,15 @@ def test_the_budget_comes_first_and_needs_no_estimate():
     assert found.stop and found.reason == "the budget of 10 labels is spent"
 
 
+def test_a_budget_that_was_spent_on_labels_nobody_asked_for_is_said_to_be():
+    found = decide(create(budget=30).plan, 30, 0, 50, lambda: 1 / 0, unasked=30)
+    assert found.stop and found.reason == (
+        "the budget of 30 labels is spent, 30 of them by labels that were not asked for: raise it to have items drawn"
+    )
+    enough = decide(create(budget=30).plan, 30, 25, 50, lambda: 1 / 0, unasked=5)
+    assert enough.reason == "the budget of 30 labels is spent"
+
+
 def test_without_targets_only_budget_and_pool_count():
     assert not decide(create().plan, 10, 10, 50, lambda: 1 / 0).stop
     assert decide(create().plan, 60, 60, 0, lambda: 1 / 0).stop

@@ -10,7 +10,7 @@ import altmas
 from altmas.cli import app
 from altmas.errors import MethodError, MetricError, PlanError
 from altmas.metrics import metric_set, truth_values
-from altmas.thresholds import CANDIDATES, candidates
+from altmas.thresholds import CANDIDATES, FIRST_STEPS, between, candidates
 from scores_world import a_pool
 
 POOL, TRUTH = a_pool(2, n=3000, ties=False, seed=7)
@@ -29,12 +29,23 @@ def at(name, threshold):
     return value
 
 
-def test_candidates_are_scores_that_expect_equal_steps_of_recall():
+def test_candidates_expect_equal_steps_of_recall_and_closer_ones_first():
     scores = POOL.scores[:, 1]
     grid = candidates(scores)
-    assert grid[0] == scores.min() and len(grid) == CANDIDATES and grid == sorted(grid)
+    assert scores.min() < grid[0] and len(grid) == CANDIDATES - 1 + len(FIRST_STEPS) and grid == sorted(grid)
     expected = [scores[scores >= t].sum() / scores.sum() for t in grid]
-    np.testing.assert_allclose(-np.diff(expected), 1 / CANDIDATES, atol=0.002)
+    np.testing.assert_allclose(-np.diff(expected[len(FIRST_STEPS) :]), 1 / CANDIDATES, atol=0.002)
+    np.testing.assert_allclose(expected[:3], 1 - np.array(FIRST_STEPS) / CANDIDATES, atol=0.002)
+
+
+def test_thresholds_are_short_numbers_on_the_same_side_in_single_and_double_precision():
+    rng = np.random.default_rng(0)
+    table = np.round(rng.random(2000), 4)  # as a table has them; the pool keeps them in single precision
+    kept = table.astype(np.float32).astype(np.float64)
+    for threshold in candidates(kept):
+        assert ((table >= threshold) == (kept >= threshold)).all() and len(repr(threshold)) <= 8
+    assert candidates(np.full(10, 0.3)) == [0.3]
+    assert between(0.25, 0.25 + 1e-12) == 0.25 + 1e-12
 
 
 def test_the_largest_threshold_shown_to_keep_recall_is_found_with_its_cost():

@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from altmas.errors import PlanError
-from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate, Estimates
-from altmas.guaranteed import NotNow, NotOffered, guaranteed_decision, not_offered, with_guarantee
+from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate, possible_values
+from altmas.guaranteed import NotNow, NotOffered, estimates_of, guaranteed_decision, not_offered
+from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, metric_set
 from altmas.suggest import listing
 
@@ -32,7 +34,7 @@ class Claim:
     @classmethod
     def parse(cls, text: str) -> "Claim":
         """The claim that a text makes; PlanError if it makes none."""
-        match = CLAIM.match(TURNED.sub(r"\1=", text.strip()))
+        match = CLAIM.match(TURNED.sub(r"\1=", str(text).strip()))
         try:
             if match is None:
                 raise ValueError
@@ -71,6 +73,7 @@ class Verdict:
 
     proven   whether a test with a proof was made, whatever it said
     why      why none could be made;  waiting  whether one can be later on, so that nothing else may decide
+    differing  what counts where people differ, if they do
     """
 
     claim: Claim
@@ -81,10 +84,15 @@ class Verdict:
     about: str = "pool"
     why: str = ""
     waiting: bool = False
+    differing: str = ""
 
     @property
     def caution(self) -> str:
-        """What a reader must know about the interval, or an empty string."""
+        """What a reader must know about the answer, or an empty string."""
+        return "; ".join(filter(None, (self._of_answer, self.differing)))
+
+    @property
+    def _of_answer(self) -> str:
         if self.too_early:
             return f"nothing is called shown or refuted with fewer than {LEAST_DRAWN} drawn labels"
         if self.proven or self.waiting:
@@ -124,6 +132,8 @@ class Verdict:
         level = f"{estimate.confidence * 100:g} % {estimate.interval}, " if estimate.interval != "none" else ""
         where = "" if self.about == "pool" else f" on {ABOUT_WHAT[self.about]}"
         proof = ", decided by a test that holds at every look" if self.proven else ""
+        if self.proven and self.answer not in ("undecided", self.claim.answer(estimate)):
+            proof += ", sharper there than the interval"
         labels = f"{estimate.labels} label{'' if estimate.labels == 1 else 's'}"
         return f"{self.answer}: {self.claim}{where} ({value} {bounds}, {level}{labels}{proof})"
 
@@ -145,7 +155,7 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
     A test with a finite-sample proof decides wherever one is offered for the metric, and nothing else does there.
     guarantee  refuse (PlanError) where none is offered; by default that is so in a session with guarantee=True
     """
-    claim = Claim.parse(claim) if isinstance(claim, str) else claim
+    claim = claim if isinstance(claim, Claim) else Claim.parse(claim)
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
         names = listing(one.name for one in (metric, *others))
@@ -162,23 +172,29 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
             "(guarantee=False) to decide by the interval"
         )
     _expect_possible(claim, metric)
-    if metric.name in {own.name for own in session.task.metrics}:
-        estimate = session.estimate()[metric.name]
-    else:
-        (estimate,) = session.method.estimate(task, history)
+    planned = metric.name in {own.name for own in session.task.metrics}
+    estimate = session.estimate()[metric.name] if planned else estimates_of(session.method, task, history)[0]
+    proven = replace(task, guarantee=True)
     if guarantee and estimate.interval != "guaranteed":
-        (estimate,) = with_guarantee(session.method, task, history, Estimates((estimate,), session.method.name))
-    exact = len(history.labels) == len(session.pool) and about == "pool"
+        (estimate,) = estimates_of(session.method, proven, history)
+    possible = possible_values(metric, task, history)
+    exact = about == "pool" and (len(history.labels) == len(session.pool) or possible[0] == possible[1])
+    judged = partial(Verdict, claim, about=about, differing=session.now().differing())
     if history.drawn_labels < LEAST_DRAWN and not exact:
-        return Verdict(claim, "undecided", estimate, too_early=True, about=about)
+        return judged("undecided", estimate, too_early=True)
     if exact:
-        return Verdict(claim, claim.answer(estimate), estimate, about=about)
+        return judged(claim.answer(estimate), estimate)
     proof = guaranteed_decision(session.method, task, history, metric, claim.value)
+    if not isinstance(proof, NotNow) and counted_labels(session.method, task, history) < LEAST_DRAWN:
+        return judged("undecided", estimate, too_early=True)
     if isinstance(proof, NotOffered):
-        return Verdict(claim, claim.answer(estimate), estimate, about=about, why=proof.why)
+        return judged(claim.answer(estimate), estimate, why=proof.why)
     if isinstance(proof, NotNow):
-        return Verdict(claim, "undecided", estimate, about=about, why=proof.why, waiting=True)
-    return Verdict(claim, claim.proven(proof.answer), estimate, proven=True, about=about)
+        return judged("undecided", estimate, why=proof.why, waiting=True)
+    answer = claim.proven(proof.answer)
+    if answer not in ("undecided", claim.answer(estimate)):  # shown is the interval of the same proof
+        (estimate,) = estimates_of(session.method, proven, history)
+    return judged(answer, estimate, proven=True)
 
 
 def _expect_possible(claim: Claim, metric: Metric) -> None:

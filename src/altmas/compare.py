@@ -20,7 +20,7 @@ from altmas.above import above
 from altmas.errors import FileError, MetricError, PoolError
 from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate
 from altmas.frames import frame_of, plain
-from altmas.guaranteed import with_guarantee
+from altmas.guaranteed import estimates_of
 from altmas.history import History
 from altmas.intervals import normal_quantile, student_quantile
 from altmas.methods import Method, inclusion_of
@@ -44,7 +44,7 @@ class Difference:
     first, second  both values from the same weighted labels
     value          second - first; nan where undefined
     low, high      its interval; nan where there is none
-    verdict        on the second model: "better" | "worse" | "equal" (if everything is labelled) | "undecided"
+    verdict        on the second model: "better" | "worse" | "equal" (if that is known exactly) | "undecided"
     labels         how many labels it rests on;  disagreements  how many of those points the models call differently
     """
 
@@ -71,6 +71,7 @@ class Comparison(Sequence[Difference]):
     """The second model against the first on every metric asked for, in that order.
 
     points         size of the pool;  disagreements  how many of its points the two models call differently
+    telling        labels of such points
     """
 
     values: tuple[Difference, ...]
@@ -79,6 +80,7 @@ class Comparison(Sequence[Difference]):
     labels: int
     method: str
     about: str = "pool"
+    telling: int = 0
 
     @overload
     def __getitem__(self, key: int | str) -> Difference: ...
@@ -103,15 +105,17 @@ class Comparison(Sequence[Difference]):
     def summary(self) -> str:
         """What was compared, in a sentence."""
         where = f", on {ABOUT_WHAT[self.about]}"
+        told = f"; {self.telling:,} of {self.labels:,} labels are of these" if self.disagreements else ""
         return (
-            f"The two models differ on {self.disagreements:,} of {self.points:,} points; {self.labels:,} labels tell "
-            f"which of them is right. Differences are second minus first{where}."
+            f"The two models differ on {self.disagreements:,} of {self.points:,} points{told}. Differences are second "
+            f"minus first{where}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
         rows = [plain(asdict(difference)) for difference in self.values]
         whole = {"points": self.points, "disagreements": self.disagreements, "labels": self.labels}
+        whole["telling"] = self.telling
         return {"method": self.method, "about": self.about, **whole, "differences": rows}
 
     def to_frame(self) -> Any:
@@ -159,7 +163,7 @@ def compare(
         raise PoolError("there is no model in this session to compare with; add both: session.add_model(name, ...)")
     second = second_predictions(task.pool, predictions, ids)
     first = replace(task, pool=task.pool.with_models(task.pool.models[0]))
-    parsed = metric_set(list(session.plan.metrics) if metrics is None else metrics, first.pool)
+    parsed = _of_plan(session, first.pool) if metrics is None else metric_set(metrics, first.pool)
     comparable = _comparable(parsed, named=metrics is not None)
     if session.method.traits.any_metric and has_probabilities(history):
         differences = estimated_differences(session.method, task, history, second, comparable)
@@ -176,26 +180,43 @@ def compare(
             replace(difference, first=mine.value, second=theirs.value, value=theirs.value - mine.value)
             for difference, (mine, theirs) in zip(differences, pairs, strict=True)
         ]
-    disagreements = int((second != task.pool.predictions).sum())
-    details = (len(task.pool), disagreements, len(history.labels), session.method.name, task.population)
-    return Comparison(tuple(differences), *details)
+    differs = second != task.pool.predictions
+    details = (len(task.pool), int(differs.sum()), len(history.labels), session.method.name, task.population)
+    return Comparison(tuple(differences), *details, telling=int(differs[history.labelled].sum()))
+
+
+def _of_plan(session: "Session", pool: Pool) -> tuple[Metric, ...]:
+    """The metrics of the plan that the first model has by itself: none that name another one."""
+    parsed: list[Metric] = []
+    for metric in session.plan.metrics:
+        try:
+            parsed += metric_set([metric], pool)
+        except MetricError:
+            continue
+    if not parsed:
+        raise MetricError(
+            f"the metrics of this session name other models ({listing(map(str, session.plan.metrics), 5)}): a "
+            "comparison is by metrics of one model; add such to the session, or pass metrics=['accuracy']"
+        )
+    return tuple(parsed)
 
 
 def estimated_differences(
     method: Method, task: Task, history: History, second: NDArray[np.int64], metrics: Sequence[Metric]
 ) -> list[Difference]:
-    """Delta of each metric as the method estimates any difference: from its belief about all points, if it has one."""
+    """Delta of each metric as the method estimates any difference: from its belief about all points, if it has one.
+
+    A second model that the pool has already is no further opinion about the truth.
+    """
     pool = task.pool
     first, names = pool.models[0], {model.name for model in pool.models}
+    same = [model for model in pool.models[1:] if np.array_equal(model.predictions, second)]
     name = next(name for name in map("second{}".format, ["", *range(2, len(names) + 3)]) if name not in names)
+    name, further = (same[0].name, ()) if same else (name, (Model(name, second),))
     pairs = [(_of_model(metric, name), _of_model(metric, first.name)) for metric in metrics]
     estimated = tuple(metric for theirs, mine in pairs for metric in (theirs, mine, difference_of(theirs, mine)))
-    both = replace(
-        task, pool=pool.with_models(*pool.models, Model(name, second)), metrics=estimated, targets=(), rank=()
-    )
-    estimates = method.estimate(both, history)
-    if task.guarantee:
-        estimates = with_guarantee(method, both, history, estimates)
+    both = replace(task, pool=pool.with_models(*pool.models, *further), metrics=estimated, targets=(), rank=())
+    estimates = estimates_of(method, both, history)
     differs = first.predictions != second
     return [
         _from_estimates(metric, estimates[3 * index : 3 * index + 3], history, differs, both)
@@ -214,6 +235,9 @@ def _from_estimates(
     members = metric.members(task.pool)
     inside = np.ones(len(task.pool), np.bool_) if members is None else members
     labelled = history.labelled[inside[history.labelled]]
+    if not differs[inside].any() and task.population == "pool":
+        alike = (mine.value, mine.value, 0.0, 0.0, 0.0, apart.confidence)
+        return Difference(metric.name, *alike, "equal", len(labelled), 0, "both give the same answers: exact")
     exact, note = len(labelled) == inside.sum() and apart.low == apart.high, apart.note
     verdict = verdict_of(metric, apart.low, apart.high, exact=exact)
     if math.isnan(apart.value):
@@ -246,18 +270,20 @@ def second_predictions(
     return pool.codes(aligned(pool, predictions, ids)[1], what="predictions of the second model")
 
 
-def read_second(pool: Pool, table: Any, prediction: str, id: str | None = None) -> tuple[Array, Array | None]:
+def read_second(
+    pool: Pool, table: Any, prediction: str, id: str | None = None, encoding: str | None = None
+) -> tuple[Array, Array | None]:
     """(predictions, their ids) of a second model in a table or file; without `id`, rows must be in the pool's order.
 
     Where the table has the column that the pool's own ids came from, PoolError if that is in another order.
     """
     classes_of, column_of = above("classes_of"), above("column_of")
-    predictions = classes_of(table, prediction)
+    predictions = classes_of(table, prediction, encoding)
     if id is not None:
-        return predictions, column_of(table, id)
+        return predictions, column_of(table, id, encoding)
     own = (pool.source or {}).get("id")
     try:
-        ids = [] if own is None else column_of(table, own).tolist()
+        ids = [] if own is None else column_of(table, own, encoding).tolist()
     except (FileError, PoolError):  # no such column: there is nothing to check
         ids = []
     for row, (given, expected) in enumerate(zip(ids, pool.ids, strict=False)):

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any, overload
 
 from altmas.frames import frame_of, plain
+from altmas.history import History
+from altmas.metrics import Metric
 from altmas.suggest import listing, near
 from altmas.task import Task
 
@@ -72,6 +74,7 @@ class Estimates(Sequence[Estimate]):
     """The estimates of all metrics from the same labels, in the order asked for.
 
     `about` is what they are about: this pool ("pool"), or data like it ("future").
+    `remarks` say what a reader of all of them must know: labels that do not count yet, answers that people differ on.
     `info` is what the method wants to be known about how it got there (training, augmentation, diagnostics).
     """
 
@@ -79,6 +82,7 @@ class Estimates(Sequence[Estimate]):
     method: str
     info: dict[str, Any] = field(default_factory=dict)
     about: str = "pool"
+    remarks: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, key: int | str) -> Estimate: ...
@@ -100,19 +104,40 @@ class Estimates(Sequence[Estimate]):
         return iter(self.values)
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.values), about_in_words(self.about)])
+        return "\n".join([*map(str, self.values), *self.remarks, about_in_words(self.about)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
         rows = [plain(asdict(estimate)) for estimate in self.values]
-        return {"method": self.method, "about": self.about, "estimates": rows, "info": self.info}
+        said = {"remarks": list(self.remarks)} if self.remarks else {}
+        return {"method": self.method, "about": self.about, **said, "estimates": rows, "info": self.info}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
         return frame_of([asdict(estimate) for estimate in self.values])
 
     def _repr_html_(self) -> str:
-        return _table(self.values, f"<caption>{escape(about_in_words(self.about))}</caption>")
+        said = "; ".join([*self.remarks, about_in_words(self.about)])
+        return _table(self.values, f"<caption>{escape(said)}</caption>")
+
+
+def possible_values(metric: Metric, task: Task, history: History) -> tuple[float, float]:
+    """(lowest, highest) value of a metric that labels leave possible; its bounds about more than the pool.
+
+    So they are with skips: figures are then about the points that can be labelled, whose number nobody knows.
+    """
+    if task.population != "pool" or history.skipped:
+        return metric.bounds
+    return metric.possible(task.pool, history.known)
+
+
+def within(estimate: Estimate, possible: tuple[float, float]) -> Estimate:
+    """The estimate without values that are not possible."""
+    if math.isnan(estimate.value):
+        return estimate
+    low, high = possible
+    ends = [end if math.isnan(end) else min(max(end, low), high) for end in (estimate.low, estimate.high)]
+    return replace(estimate, value=min(max(estimate.value, low), high), low=ends[0], high=ends[1])
 
 
 ABOUT_WHAT = {

@@ -17,11 +17,13 @@ import numpy as np
 
 from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
+from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimates
 from altmas.frames import plain
-from altmas.guaranteed import NotOffered, guaranteed_decision, with_guarantee
+from altmas.guaranteed import NotOffered, estimates_of, guaranteed_decision
 from altmas.history import History
 from altmas.intervals import student_quantile
+from altmas.methods.held_up import counted_labels
 from altmas.methods.protocol import Method, Rehearsal, Rehearses
 from altmas.metrics import Metric
 from altmas.task import Task
@@ -157,7 +159,8 @@ def forecasts(
     """A forecast for each of several goals that one session might have, from the same worlds; None as for one."""
     labels = len(history.labels)
     end = _end(task, history, until)
-    if history.drawn_labels < LEAST_DRAWN or end <= labels or not isinstance(method, Rehearses):
+    enough = counted_labels(method, task, history) >= LEAST_DRAWN
+    if not enough or end <= labels or not isinstance(method, Rehearses):
         return None
     rehearsal = method.rehearse(task, history)
     if rehearsal is None:
@@ -183,6 +186,8 @@ def _with_chance(plain: Forecast, steps: Sequence[int], ends: Sequence[float]) -
 
 def _end(task: Task, history: History, until: int | None) -> int:
     """The number of labels up to which is looked."""
+    if until is not None and not isinstance(until, int | np.integer):
+        raise PlanError(f"a forecast up to {until!r} labels is not possible; expected a whole number")
     labels = len(history.labels)
     reachable = history.n_points - len(history.skipped)
     budget = task.budget if task.budget is not None and task.budget > labels else 2 * labels
@@ -224,7 +229,7 @@ def _run(
     method, task = rehearsal.method, replace(task, seed=int(rng.integers(2**31)))
     truth = ImaginedTruth.of(rehearsal, history, rng)
     path = [
-        _Look(method, task, reached, _estimated(method, task, reached), factor)
+        _Look(method, task, reached, estimates_of(method, task, reached), factor)
         for reached, factor in zip(
             _path(method, task, history, steps, truth), _fitted(history, steps, rng), strict=True
         )
@@ -253,11 +258,6 @@ def _path(
             known = {**history.labels, **truth.at(drawn.indices)}
             history = replace(history, batches=(*history.batches, drawn), labels=known)
         yield history
-
-
-def _estimated(method: Method, task: Task, history: History) -> Estimates:
-    estimates = method.estimate(task, history)
-    return with_guarantee(method, task, history, estimates) if task.guarantee else estimates
 
 
 @dataclass(frozen=True)

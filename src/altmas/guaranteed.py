@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from altmas.estimates import Estimate, Estimates
+from altmas.estimates import Estimate, Estimates, possible_values, within
 from altmas.guarantee import Answer, Evidence, Stage, decide, interval
 from altmas.guarantee_pair import Game
 from altmas.history import History
@@ -116,6 +116,19 @@ def games_of(
         return [none or NotOffered("") for none in absent]
     sequences = _as_recorded(method.sequences(task, history), history)
     return [none or _game(task, history, metric, sequences) for none, metric in zip(absent, metrics, strict=True)]
+
+
+EVERYTHING = (-math.inf, math.inf)
+
+
+def estimates_of(method: Method, task: Task, history: History) -> Estimates:
+    """What a method estimates, as sessions show it: with a proof if the task has one, without values ruled out."""
+    estimates = method.estimate(task, history)
+    if task.guarantee:
+        estimates = with_guarantee(method, task, history, estimates)
+    possible = {metric.name: possible_values(metric, task, history) for metric in task.metrics}
+    values = (within(estimate, possible.get(estimate.metric, EVERYTHING)) for estimate in estimates)
+    return replace(estimates, values=tuple(values))
 
 
 def with_guarantee(method: Method, task: Task, history: History, estimates: Estimates) -> Estimates:

@@ -24,7 +24,7 @@ from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate
 from altmas.frames import plain
 from altmas.guarantee import interval
 from altmas.guarantee_pair import Better, Game, shown_apart
-from altmas.guaranteed import NotNow, NotOffered, games_of
+from altmas.guaranteed import NotNow, NotOffered, estimates_of, games_of
 from altmas.history import History
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
@@ -213,7 +213,7 @@ def _levels(
         if reference and reference != wave
     }
     task = replace(now.task, metrics=(*metrics, *changes.values()), targets=(), guarantee=False)
-    estimates = {estimate.metric: estimate for estimate in now.plan.method.estimate(task, now.history)}
+    estimates = {estimate.metric: estimate for estimate in estimates_of(now.plan.method, task, now.history)}
     error = 1 - now.task.confidence
     games = dict(zip(waves, games_of(now.plan.method, task, now.history, metrics), strict=True))
     always = {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
-from altmas.guaranteed import NotOffered, guaranteed_decision, not_offered
+from altmas.guaranteed import NotOffered, guaranteed_decision, not_offered, with_guarantee
 from altmas.history import History
 from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_draw, method_named
 from altmas.metrics import Metric, MetricLike, metric_set, table_of
@@ -68,6 +68,8 @@ class WidthPlan:
     about: str = "pool"
     learnable: str = ""
     """Where nothing can be learned in the imagined worlds: why a method that learns shows no gain; else empty."""
+    guarantee: bool = False
+    """Whether the half-widths are those of intervals with a finite-sample proof."""
 
     def labels_for(self, metric: str, half_width: float, method: str) -> float:
         """About how many labels a half-width needs, between the budgets looked at; nan if more than the largest."""
@@ -81,6 +83,8 @@ class WidthPlan:
         (n0, w0), (n1, w1) = path[index - 1], path[index]
         if math.isnan(w0) or w0 <= w1:
             return float(n1)
+        if w1 == 0:  # every point is labelled: widths shrink like sqrt(1 / labels - 1 / points)
+            return 1 / ((half_width / w0) ** 2 * (1 / n0 - 1 / n1) + 1 / n1)
         share = (w0**-2 - half_width**-2) / (w0**-2 - w1**-2)  # widths shrink like 1 / sqrt(labels)
         return n0 + share * (n1 - n0)
 
@@ -101,6 +105,7 @@ def plan_widths(
     budget: int | None = None,
     about: About = "pool",
     draw: Draw = "items",
+    guarantee: bool = False,
     progress: bool = False,
 ) -> WidthPlan:
     """The expected half-widths of each metric at each budget, for each method that gives intervals.
@@ -113,9 +118,11 @@ def plan_widths(
     budget      that of the session, for which such intervals are made; by default the largest of the budgets
     about       "future": intervals about data like the pool
     draw        "groups": whole groups are drawn; errors are imagined to come alone, not as groups
+    guarantee   intervals with a finite-sample proof, where a method and a metric have one
     """
     stopping = bool(thresholds or targets)
     task = Task(pool, metric_set(metrics, pool), confidence, seed, stopping=stopping, about=about, draw=draw)
+    task = replace(task, guarantee=guarantee)
     sides = _thresholds(thresholds or {}, task)
     aims = _targets(targets or {}, task)
     chosen = [_with_interval(method, pool) for method in methods]
@@ -123,29 +130,25 @@ def plan_widths(
         check_draw(method, draw, pool)
         if task.ahead:
             check_ahead(method, pool)
+    if guarantee and (task.ahead or task.units is not None):
+        raise PlanError("no proof is offered for intervals about data to come, nor where whole groups are drawn")
     steps, begun = _steps(budgets, len(pool)), history or History(len(pool))
     chances, assumption = imagination(pool, accuracy, begun)
     if task.units is not None:
         assumption += (
             f", and that items of one group ({pool.group_name}) are right or wrong independently of each other"
         )
-    batch = max(1, steps[-1] // BATCHES)
     task = replace(task, targets=aims, budget=(budget or steps[-1]) if stopping else None)
     half_widths: dict[tuple[str, str, int], list[float]] = {}
     settled: dict[tuple[str, str, float, str], list[float]] = {}
     with progress_bar("planning", worlds * len(chosen), shown=progress) as bar:
         for world in range(worlds):
             truth = imagined(chances, begun, np.random.default_rng([seed, world]))
+            now = replace(task, seed=int(np.random.default_rng([seed, world, 1]).integers(2**31)))
             for method in chosen:
-                now = replace(task, seed=int(np.random.default_rng([seed, world, 1]).integers(2**31)))
-                ends: dict[tuple[str, float, str], float] = {}
-                for labels, reached in _path(method, now, begun, truth, steps, batch, every_batch=bool(sides)):
-                    estimates = method.estimate(now, reached)
-                    for estimate in estimates if labels in steps else ():
-                        half_widths.setdefault((method.name, estimate.metric, labels), []).append(estimate.half_width)
-                    for metric, value in sides:
-                        for kind in _settled_by(method, now, reached, estimates[metric.name], metric, value):
-                            ends.setdefault((metric.name, value, kind), float(labels))
+                widths_here, ends = _in_world(method, now, begun, truth, steps, sides)
+                for place, width in widths_here.items():
+                    half_widths.setdefault((method.name, *place), []).append(width)
                 for metric, value in sides:
                     for kind in ("interval", "proof"):
                         labels_needed = ends.get((metric.name, value, kind), math.inf)
@@ -158,7 +161,30 @@ def plan_widths(
         for key, values in settled.items()
         if key[3] == "interval" or _has_proof(offered[key[0]], key[1], task)
     )
-    return WidthPlan(tuple(widths), assumption, tuple(decisions), task.population, _unlearnable(pool, accuracy, begun))
+    learnable = _unlearnable(pool, accuracy, begun)
+    return WidthPlan(tuple(widths), assumption, tuple(decisions), task.population, learnable, guarantee)
+
+
+def _in_world(
+    method: Method,
+    task: Task,
+    begun: History,
+    truth: NDArray[np.int64],
+    steps: list[int],
+    sides: Sequence[tuple[Metric, float]],
+) -> tuple[dict[tuple[str, int], float], dict[tuple[str, float, str], float]]:
+    """({(metric, labels): half-width}, {(metric, threshold, kind): labels that settled it}) where this is the truth."""
+    half_widths: dict[tuple[str, int], float] = {}
+    ends: dict[tuple[str, float, str], float] = {}
+    for labels, reached in _path(method, task, begun, truth, steps, every_batch=bool(sides)):
+        estimates = method.estimate(task, reached)
+        if labels in steps:
+            shown = with_guarantee(method, task, reached, estimates) if task.guarantee else estimates
+            half_widths |= {(estimate.metric, labels): estimate.half_width for estimate in shown}
+        for metric, value in sides:
+            for kind in _settled_by(method, task, reached, estimates[metric.name], metric, value):
+                ends.setdefault((metric.name, value, kind), float(labels))
+    return half_widths, ends
 
 
 def _thresholds(thresholds: Mapping[str, float], task: Task) -> list[tuple[Metric, float]]:
@@ -251,10 +277,10 @@ def _path(
     history: History,
     truth: NDArray[np.int64],
     steps: list[int],
-    batch: int,
     every_batch: bool,
 ) -> Iterator[tuple[int, History]]:
     """(labels, the log with so many) along one run; points that wait for a label already are labelled first."""
+    batch = max(1, steps[-1] // BATCHES)
     waiting = {int(row): int(truth[row]) for row in history.outstanding}
     history = replace(history, labels={**history.labels, **waiting})
     looks = {*steps, *range(batch, steps[-1], batch)} if every_batch else set(steps)

@@ -15,12 +15,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 from altmas.errors import MethodError
-from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN
+from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, possible_values
 from altmas.frames import frame_of, plain
 from altmas.history import History
 from altmas.methods import Method, check_ahead
 from altmas.methods.assured.contest import ComparesModels, Contest, metrics_to_rank
 from altmas.metrics import Metric
+from altmas.metrics.differences import difference
 from altmas.streams import stream
 from altmas.suggest import listing
 from altmas.task import Task
@@ -66,6 +67,7 @@ class Ranking(Sequence[Ranked]):
     labels_to_separate  about how many more labels would tell these two apart; None if more than the pool has
     about               "pool", "source" or "future": whether they are ranked on this pool, on all rows of which it is
                         a random sample, or on data like it
+    differing           points without a label on which these two differ, if their labels would settle it; None if not
     alike               models that no label can tell from the best: for this metric they say the same of every point
     """
 
@@ -79,6 +81,7 @@ class Ranking(Sequence[Ranked]):
     note: str = ""
     about: str = "pool"
     alike: tuple[str, ...] = ()
+    differing: int | None = None
 
     @overload
     def __getitem__(self, key: int | str) -> Ranked: ...
@@ -135,6 +138,8 @@ class Ranking(Sequence[Ranked]):
         if self.contender is not None:
             needed = self.labels_to_separate
             more = "more labels than the pool has" if needed is None else f"about {needed:,} more"
+            if self.differing is not None and (needed is None or self.differing < needed):
+                more += f", or the labels of the {self.differing:,} points on which the two differ"
             sentences.append(f"To tell it from {self.contender} takes {more}.")
         if self.alike:
             sentences.append(f"No label can tell it from {listing(self.alike)}: they say the same of every point.")
@@ -152,7 +157,8 @@ class Ranking(Sequence[Ranked]):
         rows = [plain(asdict(ranked)) for ranked in self.models]
         whole = {"metric": self.metric, "confidence": self.confidence, "labels": self.labels, "method": self.method}
         whole |= {"about": self.about}
-        next_pair = {"contender": self.contender, "labels_to_separate": self.labels_to_separate}
+        next_pair: dict[str, Any] = {"contender": self.contender, "labels_to_separate": self.labels_to_separate}
+        next_pair["differing"] = self.differing
         alike = list(self.alike)
         return {**whole, "best": self.best, **next_pair, "alike": alike, "note": self.note, "models": rows}
 
@@ -207,13 +213,27 @@ def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ..
         return Ranking(
             unknown, *details, note="no drawn label yet: nothing is known about these models", about=task.population
         )
-    return replace(_ranking(contest, names, task, details), about=task.population)
+    found = _ranking(contest, names, task, history, details)
+    return replace(found, about=task.population, differing=_differing(found, task, history, metrics))
 
 
-def _ranking(contest: Contest, names: list[str], task: Task, details: tuple[str, float, int, str]) -> Ranking:
+def _differing(found: Ranking, task: Task, history: History, metrics: tuple[Metric, ...]) -> int | None:
+    """Points without a label that the best model and the contender answer differently, if these settle the metric."""
+    if found.contender is None or task.beyond or not all(metric.about.right_or_wrong for metric in metrics):
+        return None
+    best, other = (task.pool.model(name).predictions for name in (found.best, found.contender))
+    members = metrics[0].members(task.pool)
+    open_ = (history.known < 0) & (best != other)
+    return int((open_ if members is None else open_ & members).sum())
+
+
+def _ranking(
+    contest: Contest, names: list[str], task: Task, history: History, details: tuple[str, float, int, str]
+) -> Ranking:
     best = contest.best
     factors = contest.critical(task.confidence, stream(task.seed, "ranking", contest.labels))
     rows = [_ranked(contest, k, name, float(factors[k])) for k, name in enumerate(names)]
+    rows = [_possible(row, contest, k, task, history) for k, row in enumerate(rows)]
     alike = tuple(row.model for k, row in enumerate(rows) if row.tier == TIED and contest.same_as_best(k))
     order = {BEST: 0, TIED: 1, WORSE: 2}
     rows.sort(key=lambda row: (order[row.tier], math.isnan(row.behind), row.behind))
@@ -239,6 +259,17 @@ def _ranked(contest: Contest, k: int, name: str, factor: float) -> Ranked:
     return Ranked(name, value, behind, low, high, WORSE if decided and low > 0 else TIED)
 
 
+def _possible(row: Ranked, contest: Contest, k: int, task: Task, history: History) -> Ranked:
+    """The same without differences that known labels rule out; one that they leave no doubt about is decided."""
+    if row.tier == BEST or math.isnan(row.low):
+        return row
+    best, other = contest.metrics[contest.best], contest.metrics[k]
+    ends = difference(other, best) if best.lower_is_better else difference(best, other)
+    least, most = possible_values(ends, task, history)
+    low, high, behind = (min(max(value, least), most) for value in (row.low, row.high, row.behind))
+    return replace(row, low=low, high=high, behind=behind, tier=WORSE if least > 0 else row.tier)
+
+
 def _inside(value: float, bounds: tuple[float, float]) -> float:
     """The value, or the bound that it lies beyond; nan stays, and nan bounds bind nothing."""
     return bounds[0] if value < bounds[0] else bounds[1] if value > bounds[1] else value
@@ -254,4 +285,4 @@ def _more_labels(contender: Ranked, contest: Contest, floor: float = 0.0) -> int
         return None
     left = max(reach**2 - floor**2, 0.0) / (contender.behind**2 - floor**2)
     more = contest.labels * max(left, 1.0) - contest.labels
-    return None if more > contest.unlabelled else max(1, math.ceil(more))
+    return None if more > contest.unlabelled else max(1, math.ceil(more), LEAST_RANKED - contest.drawn)

@@ -83,9 +83,9 @@ def simulate(
     pool: Pool,
     truth: ArrayLike,
     *,
-    methods: Sequence[str | Method] = ("tradition",),
+    methods: str | Sequence[str | Method] = ("tradition",),
     metrics: Iterable[MetricLike] = DEFAULT_METRICS,
-    budgets: Sequence[int] = (100, 200, 400),
+    budgets: int | Sequence[int] = (100, 200, 400),
     repeats: int = 20,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -120,7 +120,8 @@ def simulate(
     labels = truth_codes(pool, truth)
     steps = _steps(budgets, repeats, batch, len(pool) if sample is None else sample)
     _refuse_sample(pool, sample, about)
-    chosen = [method_named(method) for method in methods]
+    named = [methods] if isinstance(methods, str) else methods
+    chosen = [method_named(method) for method in named]
     for method in chosen:
         check(method, pool if sample is None else _as_sample(pool), task.metrics)
         check_draw(method, draw, pool if sample is None else _as_sample(pool))
@@ -187,7 +188,8 @@ def truth_codes(pool: Pool, truth: ArrayLike) -> NDArray[np.int64]:
     return codes
 
 
-def _steps(budgets: Sequence[int], repeats: int, batch: int, n_points: int) -> list[int]:
+def _steps(budgets: int | Sequence[int], repeats: int, batch: int, n_points: int) -> list[int]:
+    budgets = [budgets] if isinstance(budgets, int) else budgets
     steps = sorted(set(budgets))
     if not steps or steps[0] < 1 or steps[-1] > n_points:
         raise PlanError(f"budgets {list(budgets)} must lie between 1 and the pool's {n_points} points")

@@ -20,7 +20,8 @@ from altmas.claims import Claim
 from altmas.errors import MethodError, MetricError, PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.frames import plain
-from altmas.guaranteed import NotOffered, decided_by, games_of, with_guarantee
+from altmas.guaranteed import NotOffered, decided_by, estimates_of, games_of
+from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.metric import scores_of
 from altmas.pool import Pool
@@ -34,6 +35,12 @@ Row = tuple[float, Estimate, Estimate]
 
 CANDIDATES = 40
 """Thresholds that are tested."""
+
+FIRST_STEPS = (0.1, 0.2, 0.4)
+"""Further thresholds below the first of these, in their steps."""
+
+SINGLE = 1e-6
+"""Relative error that a number in single precision surely does not have."""
 
 FIRST_SHARE = 0.2
 """Expected recall at the first threshold that is tested for a metric that rises with it."""
@@ -98,12 +105,10 @@ def choose_threshold(session: "Session", text: str) -> ThresholdChoice:
     grid = candidates(scores_of(session.pool, metric.model)[:, metric.classes[0]])
     kept, cost = (_along(kind, metric, grid, session.pool) for kind in (metric.kind, metric.about.paid_in))
     task = replace(session.task, metrics=(*kept.values(), *cost.values()), targets=())
-    estimates = session.method.estimate(task, session.history)
-    if task.guarantee:
-        estimates = with_guarantee(session.method, task, session.history, estimates)
+    estimates = estimates_of(session.method, task, session.history)
     path = tuple((t, estimates[kept[t].name], estimates[cost[t].name]) for t in grid if t in kept and t in cost)
     complete = len(session.history.labels) == len(session.pool) and not session.task.beyond
-    early = session.history.drawn_labels < LEAST_DRAWN and not complete
+    early = counted_labels(session.method, session.task, session.history) < LEAST_DRAWN and not complete
     order = path if metric.about.falls else path[: max(1, round(len(path) * (1 - FIRST_SHARE)))][::-1]
     best, threshold = order[0], math.nan
     shown = _shown(session, claim, kept, complete=complete)
@@ -144,12 +149,30 @@ def _metric_of(claim: Claim, pool: Pool) -> Metric:
 
 
 def candidates(scores: Array) -> list[float]:
-    """Thresholds, from the lowest up, between which the scores expect equal shares of the points of the class."""
+    """Thresholds, from the lowest up, between which the scores expect equal shares of the points of the class.
+
+    The first are closer: claims of high recall are settled there. Each is a short number between two scores, clear of
+    both: scores are kept in single precision, so that a score itself could be on another side in the table that it
+    came from. Every threshold has points below it: one that all points reach keeps any recall and tells nothing.
+    """
     ordered = np.sort(np.asarray(scores, np.float64))
     below = np.cumsum(ordered) - ordered
-    steps = np.arange(CANDIDATES) / CANDIDATES * ordered.sum()
+    steps = np.array([*FIRST_STEPS, *np.arange(1, CANDIDATES)]) / CANDIDATES * ordered.sum()
     positions = np.minimum(np.searchsorted(below, steps), len(ordered) - 1)
-    return sorted(set(ordered[positions].tolist()))
+    chosen = np.unique(ordered[positions])
+    before = np.searchsorted(ordered, chosen) - 1
+    pairs = [(float(ordered[index]), high) for index, high in zip(before, chosen.tolist(), strict=True) if index >= 0]
+    return sorted({between(low, high) for low, high in pairs}) or [float(ordered[0])]
+
+
+def between(low: float, high: float) -> float:
+    """The number with the fewest digits near the middle that is above `low` and not above `high`, clear of both."""
+    above, below = low + SINGLE * max(abs(low), SINGLE), high - SINGLE * max(abs(high), SINGLE)
+    for digits in range(1, 17):
+        rounded = round((low + high) / 2, digits)
+        if above < rounded < below:
+            return rounded
+    return high
 
 
 def _along(kind: str, metric: Metric, grid: list[float], pool: Pool) -> dict[float, Metric]:

@@ -37,6 +37,7 @@ def add_model(
         str | None,
         typer.Option("--id", metavar="COLUMN", help="Column with the ids of the pool; without, rows are in its order."),
     ] = None,
+    encoding: opt.Encoding = None,
 ) -> None:
     """Add a model to a session: the labels told so far tell about it too.
 
@@ -45,8 +46,8 @@ def add_model(
     """
     with opt.opened(session) as opened:
         with show.working("reading the table"):
-            answers, ids = read_second(opened.pool, data, prediction, id)
-            probabilities = scores_in(data, scores) if scores else None
+            answers, ids = read_second(opened.pool, data, prediction, id, encoding)
+            probabilities = scores_in(data, scores, encoding) if scores else None
         opened.add_model(name, answers, probabilities, ids=ids)
         models = [model.name for model in opened.pool.models]
         labels = len(opened.history.labels)

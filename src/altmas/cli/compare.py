@@ -34,6 +34,7 @@ def compare(
         str | None,
         typer.Option("--id", metavar="COLUMN", help="Column with the ids of the pool; without, rows are in its order."),
     ] = None,
+    encoding: opt.Encoding = None,
     metrics: opt.MetricsOfSession = None,
     json: opt.Json = False,
 ) -> None:
@@ -42,7 +43,7 @@ def compare(
     Differences are second minus first, from the same items, so what both get right or wrong alike cancels.
     """
     with opt.opened(session) as opened, show.working("comparing"):
-        second, ids = read_second(opened.pool, predictions, prediction, id)
+        second, ids = read_second(opened.pool, predictions, prediction, id, encoding)
         comparison = opened.compare(second, metrics or None, ids=ids)
     if json:
         show.as_json(comparison.to_dict())

@@ -69,7 +69,8 @@ def _command(command: Any) -> Iterator[str]:
 
 def _row(parameter: Any) -> str:
     argument = parameter.param_type_name == "argument"
-    metavar = (parameter.metavar or "").strip("[]")
+    metavar = parameter.metavar or ""
+    metavar = metavar.strip("[]") if argument else metavar
     names = [metavar] if argument else [*parameter.opts, *parameter.secondary_opts]
     value = f" {metavar}" if metavar and not argument else ""
     words = [_plain(parameter.help)]

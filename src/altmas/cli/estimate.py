@@ -43,7 +43,7 @@ def estimate(
         slices: list[str | None] = [*by] if by else [None]
         parts = {name: opened.estimate(name, metrics=metrics or None) for name in slices}
         sizes = {name: Counter(opened.pool.slices[name].tolist()) for name in by or ()}
-        drawn = opened.history.drawn_labels
+        drawn = opened.now().counted_labels
         alone = () if by or metrics else opened.alone()
     if json:
         shown = [_plain(estimates, sizes.get(name or "")) for name, estimates in parts.items()]
@@ -57,6 +57,8 @@ def estimate(
         show.estimates(estimates, drawn, 0 if name is None else FLOOR)
     for answer in alone:
         show.say(str(answer))
+    for remark in estimates.remarks:
+        show.say(remark)
     show.say(about_in_words(estimates.about))
     if drawn >= LEAST_DRAWN:
         show.hint(f"worth: {WORTH}; {WORTH_AND_WIDTH}")

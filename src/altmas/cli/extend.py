@@ -44,6 +44,7 @@ def extend(
     scores: opt.Scores = None,
     slices: opt.Slices = None,
     show_: opt.Show = None,
+    encoding: opt.Encoding = None,
     classes: Annotated[
         list[str] | None,
         typer.Option("--class", metavar="NAME", help="A further class; repeatable.", rich_help_panel=opt.POOL),
@@ -73,6 +74,7 @@ def extend(
         "scores": opt.scores_of(scores, prediction or ()),
         "slices": slices,
         "show": (show_[0] if len(show_) == 1 else show_) if show_ else None,
+        "encoding": encoding,
     }
     with opt.opened(session) as opened:
         change = opened.extend(

@@ -29,3 +29,5 @@ def import_(
     """
     with opt.opened(session) as opened:
         show.say(str(opened.import_labels(file, format)))
+        if waiting := opened.now().waiting():
+            show.hint(waiting)

@@ -52,12 +52,7 @@ def init(
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
     about: opt.About = "pool",
     draw: opt.Draw = "items",
-    guarantee: Annotated[
-        bool,
-        typer.Option(
-            "--guarantee", help="Intervals with a finite-sample proof at every look (wider).", rich_help_panel=opt.AIM
-        ),
-    ] = False,
+    guarantee: opt.Guarantee = False,
     rank: Annotated[
         str,
         typer.Option(

@@ -181,6 +181,14 @@ Encoding = Annotated[
         show_default=False,
     ),
 ]
+Guarantee = Annotated[
+    bool,
+    typer.Option(
+        "--guarantee",
+        help="Intervals with a finite-sample proof at every look (wider than those for one look).",
+        rich_help_panel=AIM,
+    ),
+]
 About = Annotated[
     str,
     typer.Option(

@@ -34,6 +34,7 @@ def plan(
     ] = None,
     data: opt.OptionalData = None,
     prediction: opt.Prediction = None,
+    id: opt.Id = None,
     features: opt.FeaturesOrShown = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,
@@ -67,6 +68,7 @@ def plan(
         typer.Option("--accuracy", help="What to assume of the model; by default what its scores say, else 0.8."),
     ] = None,
     confidence: opt.Confidence = DEFAULT_CONFIDENCE,
+    guarantee: opt.Guarantee = False,
     about: opt.About = "pool",
     draw: opt.Draw = "items",
     seed: opt.Seed = 0,
@@ -78,7 +80,7 @@ def plan(
     The truth is imagined from the model's scores or an assumed accuracy, and, once a session has some, from labels.
     """
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
-    settings |= {"about": opt.about_of(about), "draw": opt.draw_of(draw)}
+    settings |= {"about": opt.about_of(about), "draw": opt.draw_of(draw), "guarantee": guarantee}
     history, chosen, half_widths = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
     labels, budget = 0, None
     sides = opt.thresholds_of(thresholds)
@@ -93,6 +95,7 @@ def plan(
                 "metrics": metrics or list(opened.plan.metrics),
                 "about": opened.plan.about,
                 "draw": opened.plan.draw,
+                "guarantee": guarantee or opened.plan.guarantee,
             }
             labels, budget = len(history.labels), opened.plan.budget
     elif data is None or prediction is None:
@@ -101,7 +104,7 @@ def plan(
         pool = opt.pool_of(
             data,
             prediction,
-            None,
+            id,
             features,
             scores,
             slices,
@@ -141,7 +144,7 @@ def plan(
     further = [] if budgets else _further(looked_at, len(pool))
     if further and _out_of_reach(width_plan, half_widths):
         width_plan = plan_at(further)
-    _print(width_plan, half_widths, json)
+    _print(width_plan, half_widths, json, whole=max(width.labels for width in width_plan.widths) >= len(pool))
 
 
 def _ahead(labels: int, budget: int | None, points: int) -> list[int]:
@@ -165,7 +168,8 @@ def _out_of_reach(width_plan: WidthPlan, targets: dict[str, float]) -> bool:
     return any(math.isnan(width_plan.labels_for(metric, width, method)) for metric, width in targets.items())
 
 
-def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool) -> None:
+def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool, *, whole: bool) -> None:
+    """The plan for people or for scripts; whole  whether labelling every point was looked at."""
     methods = list(dict.fromkeys(width.method for width in width_plan.widths))
     needs = [
         (metric, width, method, width_plan.labels_for(metric, width, method))
@@ -180,6 +184,7 @@ def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool) -> No
         show.as_json(
             {
                 "about": width_plan.about,
+                "guarantee": width_plan.guarantee,
                 "assumption": width_plan.assumption,
                 "widths": plain,
                 "targets": reach,
@@ -197,11 +202,14 @@ def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool) -> No
     ]
     show.table(columns, rows, right=columns[1:])
     for metric, width, method, labels in needs:
-        about = "more than the largest budget looked at" if labels != labels else f"about {round(labels)} labels"
+        beyond = "out of reach with this pool" if whole else "more than the largest budget looked at"
+        about = beyond if labels != labels else f"about {round(labels)} labels"
         show.say(f"±{width:g} for {metric} by {method}: {about}")
     for decision in width_plan.decisions:
         show.say(_decision(decision))
-    if needs or width_plan.decisions:
+    if width_plan.guarantee:
+        show.paragraph("Half-widths are those of intervals with a finite-sample proof that holds at every look.")
+    elif needs or width_plan.decisions:
         show.paragraph(
             "With a target or a threshold intervals of assured and tradition hold at every look; they are wider than "
             "those for one look at a number of labels fixed beforehand."

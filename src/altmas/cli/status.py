@@ -6,7 +6,7 @@ from typing import Any
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import READ, command
-from altmas.estimates import drawn_in_words
+from altmas.estimates import about_in_words, drawn_in_words
 from altmas.session.snapshot import Status
 from altmas.session.stopping import may_stop
 
@@ -17,11 +17,14 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
     with opt.opened(session) as opened, show.working("estimating"):
         now, words = opened.status(), drawn_in_words(opened.task)
         estimates, decision, forecast = opened.estimate(), opened.should_stop(), opened.forecast()
-        reached, drawn = may_stop(opened.goals()), opened.history.drawn_labels
+        reached, drawn = may_stop(opened.goals()), opened.now().counted_labels
     if json:
-        ahead = None if forecast is None else forecast.to_dict()
+        ahead = None if forecast is None or reached else forecast.to_dict()
         plain = {"stop": decision.stop, "reason": decision.reason, "forecast": ahead}
-        show.as_json({**now.to_dict(), "decision": plain, "estimates": estimates.to_dict()["estimates"]})
+        shown = estimates.to_dict()
+        remarks = {"remarks": shown["remarks"]} if "remarks" in shown else {}
+        said = {"decision": plain, "about": estimates.about, **remarks, "estimates": shown["estimates"]}
+        show.as_json({**now.to_dict(), **said})
         return
     show.say(_progress(now))
     if words:
@@ -30,6 +33,10 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
         pace = "" if math.isnan(person.seconds_per_label) else f", {person.seconds_per_label:.0f} s each"
         show.say(f"  {person.name or '(unnamed)'}: {person.labels} labels, {person.skips} skipped{pace}")
     show.estimates(estimates, drawn)
+    for remark in estimates.remarks:
+        show.say(remark)
+    if estimates.about != "pool":
+        show.say(about_in_words(estimates.about))
     show.say(f"{'stop' if decision.stop else 'go on'}: {decision.reason}")
     if forecast is not None and forecast.bands and not reached:
         show.say(f"ahead: {forecast}")

@@ -27,6 +27,7 @@ def tell(
     """
     with opt.opened(session) as opened:
         try:
+            before = opened.votes(id).get(annotator or "")
             opened.tell(id, label, annotator, seconds, note)
         except UnknownPoint as error:
             if opened.pool.find_class(id) is None:
@@ -35,4 +36,6 @@ def tell(
                 f"{error}; {id!r} is a class: the id comes first, altmas tell {session} {label} {id}"
             ) from None
         labels, budget = len(opened.history.labels), opened.plan.budget
-    show.say(f"{id}: {label} ({f'{labels} of {budget} labels' if budget else show.counted(labels, 'label')})")
+    count = f"{labels} of {budget} labels" if budget else show.counted(labels, "label")
+    revised = "" if before is None or str(before) == label else f", in place of {before}"
+    show.say(f"{id}: {label}{revised} ({count})")

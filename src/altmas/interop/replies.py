@@ -56,6 +56,7 @@ class ImportResult:
     """What an import recorded.
 
     labels     points labelled by an annotator who had not answered there before
+    unasked    points among them that the session had not asked for
     revisions  answers that replace another one of the same annotator
     skips      "skip" and "unsure" answers;  rulings  on points that people differed on
     unchanged  answers that the session had already;  blank  rows without an answer
@@ -69,6 +70,7 @@ class ImportResult:
     rulings: int = 0
     unchanged: int = 0
     blank: int = 0
+    unasked: int = 0
 
     def __str__(self) -> str:
         counts = (
@@ -79,6 +81,8 @@ class ImportResult:
         )
         phrases = [f"{count} {name}{'s' * (count != 1)}" for count, name in counts if count]
         rest = [f"{self.unchanged} known already"] * bool(self.unchanged) + [f"{self.blank} blank"] * bool(self.blank)
+        if self.unasked:
+            rest.append(f"{self.unasked} not asked for: labels that stand for no other item")
         return f"{self.path.name}: {', '.join(phrases) or 'nothing new'}" + (f" ({', '.join(rest)})" if rest else "")
 
 
@@ -179,10 +183,12 @@ def record(session: "Session", replies: Sequence[Reply], path: Path, format: str
         counts.update(new_counts)
         return [reply.answer() for reply in sorted(new, key=lambda reply: reply.kind in RULINGS)]
 
+    before = len(session.history.volunteered)
     session.answer_new(news)
+    unasked = max(len(session.history.volunteered) - before, 0)
     if fresh := {number: name for number, name in names.items() if _known_people(session).get(number) != name}:
         session.record(PEOPLE, {"names": fresh})
-    return ImportResult(path, format, **counts, blank=blank)
+    return ImportResult(path, format, **counts, blank=blank, unasked=unasked)
 
 
 def _known_people(session: "Session") -> dict[str, str]:

@@ -23,6 +23,8 @@ class Traits:
                is a random sample
     weights    whether rows may stand for several (`Pool.weights`)
     groups     whether it can draw whole groups (`Task.draw`)
+    in_order   whether a label counts only once every point that was drawn before it has an answer; for a metric of a
+               slice possibly every point of the slice alone
     one_class  all metrics must be about the same class
     interval   the kind of interval it gives, as in Estimate.interval
     grows      whether it goes on when items are added to the pool
@@ -37,6 +39,7 @@ class Traits:
     ahead: bool = False
     weights: bool = False
     groups: bool = False
+    in_order: bool = False
     one_class: bool = False
     interval: str = "none"
     grows: bool = False

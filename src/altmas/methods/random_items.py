@@ -131,9 +131,6 @@ def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Su
     return Estimate(metric.name, value, low, high, *details, least_half_width=least)
 
 
-LEFT_OPEN = "labels told after an item that was left open do not count until it is answered or skipped"
-
-
 def with_left_open(
     task: Task, history: History, metric: Metric, estimate: Callable[[Supposed | None], Estimate]
 ) -> Estimate:
@@ -156,10 +153,7 @@ def with_left_open(
         _, items = part.moved_by(task.pool, labels)
         for point in sampled.left_open:
             moves[point] = moves.get(point, 0.0) + factor * items.rows(np.array([point]))[0]
-    if not moves:
-        return found
-    found = replace(found, note=f"{found.note}; {LEFT_OPEN}" if found.note else LEFT_OPEN)
-    if math.isnan(found.low):
+    if not moves or math.isnan(found.low):
         return found
     worst, best = (
         estimate({point: int(choice(by_class)) for point, by_class in moves.items()})

@@ -56,7 +56,8 @@ class Tradition(Method):
     def traits(self) -> Traits:
         """Known row sums are those of this pool, so calibrated rows tell nothing more about data like it."""
         plain = not self.calibrate_rows
-        return Traits(interval="fixed-n", any_metric=True, grows=True, ahead=plain, weights=plain, groups=plain)
+        common = Traits(interval="fixed-n", any_metric=True, grows=True, in_order=True)
+        return replace(common, ahead=plain, weights=plain, groups=plain)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:
         rng = history.rng(task.seed, PROPOSE)

@@ -11,7 +11,7 @@ import numpy as np
 from altmas.errors import MetricError
 from altmas.metrics.catalogue import plain_name
 from altmas.metrics.influence import ItemInfluence
-from altmas.metrics.metric import Metric, NotOfTable
+from altmas.metrics.metric import Metric, NotOfTable, answers_of
 from altmas.metrics.weights import LabelWeights, Weights
 from altmas.pool import Pool
 from altmas.types import Array
@@ -56,6 +56,22 @@ class Difference(_Combination):
     def parts(self) -> tuple[tuple[float, Metric], ...]:
         first, second = self.sides
         return (*first.parts, *((-factor, part) for factor, part in second.parts))
+
+    def possible(self, pool: Pool, known: Array) -> tuple[float, float]:
+        """Of two models on the same points: by the points that they answer differently; else side by side."""
+        first, second = self.sides
+        if any(side.right_answers(pool, known) is None for side in self.sides):
+            return self.bounds
+        (low, high), (low_second, high_second) = (side.possible(pool, known) for side in self.sides)
+        if first.where != second.where or first.lower_is_better != second.lower_is_better:
+            return low - high_second, high - low_second
+        members, weight = first.members(pool), np.ones(len(pool)) if pool.weights is None else pool.weights
+        weight = weight if members is None else np.where(members, weight, 0.0)
+        one, other = (answers_of(pool, side.model) for side in self.sides)
+        gained = weight * ((known == one).astype(np.float64) - (known == other))
+        told, open_ = float(gained[known >= 0].sum()), float(weight[(known < 0) & (one != other)].sum())
+        told = -told if first.lower_is_better else told
+        return (told - open_) / float(weight.sum()), (told + open_) / float(weight.sum())
 
     @property
     def family(self) -> tuple[object, ...]:

@@ -170,6 +170,31 @@ class Metric:
         own, other = (min(b / a, 1e6) if a > 0 else 1.0 for a, b in zip(now, then, strict=True))
         return own, other
 
+    def possible(self, pool: Pool, known: Array) -> tuple[float, float]:
+        """(lowest, highest) value that the labels known (N,), -1 where there is none, leave possible.
+
+        Worked out for metrics of right and wrong answers alone; for others these are the bounds.
+        """
+        right = self.right_answers(pool, known)
+        if right is None:
+            return self.bounds
+        (always, never), total = right
+        low, high = always / total, 1 - never / total
+        return (1 - high, 1 - low) if self.lower_is_better else (low, high)
+
+    def right_answers(self, pool: Pool, known: Array) -> tuple[tuple[float, float], float] | None:
+        """((answers known to be right, known to be wrong), all answers) that it is the share of; None if it is none."""
+        if not self.about.right_or_wrong or self.rows is not predicted_rows:
+            return None
+        weight = np.ones(len(pool)) if pool.weights is None else pool.weights
+        members = self.members(pool)
+        weight = weight if members is None else np.where(members, weight, 0.0)
+        right, labelled = known == answers_of(pool, self.model), known >= 0
+        total = float(weight.sum())
+        if total <= 0:
+            return None
+        return (float(weight[right].sum()), float(weight[labelled & ~right].sum())), total
+
     # ------------------------------------------------------------ which points, which model
 
     def members(self, pool: Pool) -> NDArray[np.bool_] | None:

@@ -207,7 +207,8 @@ def _packing(size: int) -> Callable[[Any], Any]:
         import pyarrow
         from pyspark import TaskContext
 
-        position = TaskContext.get().partitionId() << 33
+        task: Any = TaskContext.get()
+        position = task.partitionId() << 33
         for batch in batches:
             rows = max(1, batch.num_rows * size // max(batch.nbytes, size))
             for start in range(0, batch.num_rows, rows):

@@ -70,6 +70,8 @@ def number_of_points(
         raise PoolError(f"the models have different numbers of predictions ({listed}); each needs one for every point")
     if hasattr(features, "toarray"):
         raise PoolError("features is a sparse matrix; pass features.toarray(), or fewer columns by TruncatedSVD")
+    if slices is not None and not isinstance(slices, Mapping):
+        raise PoolError("slices were not understood; expected {name: a value for each point}, as {'site': [...]}")
     parts: list[Any] = [*answers.values(), features, ids, items, *(slices or {}).values()]
     counts = [len(part) if hasattr(part, "__len__") else len(np.asarray(part)) for part in parts if part is not None]
     if not counts:

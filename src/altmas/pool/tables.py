@@ -294,9 +294,9 @@ def pool_from_source(source: Mapping[str, Any], made: NDArray[Any] | None = None
     return pool
 
 
-def column_of(table: Any, name: str) -> NDArray[Any]:
+def column_of(table: Any, name: str, encoding: str | None = None) -> NDArray[Any]:
     """(N,) classes in one column of a table or file, such as the known truth; PoolError on a row without one."""
-    return names_of(_columns(table, [name], [], [name]).names(name), f"column {name!r}")
+    return names_of(_columns(table, [name], [], [name], encoding=encoding).names(name), f"column {name!r}")
 
 
 def classes_of(table: Any, name: str, encoding: str | None = None) -> NDArray[Any]:
@@ -304,10 +304,12 @@ def classes_of(table: Any, name: str, encoding: str | None = None) -> NDArray[An
     return names_of(_classes_in(_columns(table, [name], [], [name], encoding=encoding), name), f"column {name!r}")
 
 
-def scores_in(table: Any, scores: Numbers) -> Any:
+def scores_in(table: Any, scores: Numbers, encoding: str | None = None) -> Any:
     """(N, columns) scores in columns of a table or file, or in a .npy file."""
     origin = _origin(scores)
-    return _matrix(_columns(table, [], [origin]), origin) if _named(origin) else _matrix_alone(origin)
+    if not _named(origin):
+        return _matrix_alone(origin)
+    return _matrix(_columns(table, [], [origin], encoding=encoding), origin)
 
 
 def _matrix_alone(origin: Any) -> Any:

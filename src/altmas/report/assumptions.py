@@ -81,7 +81,8 @@ def _about(session: "Session") -> Assumption:
 def _draws(session: "Session", history: History) -> Assumption:
     title = "Points were drawn with known probabilities"
     if not history.batches:
-        return Assumption(title, "warning", "No point was drawn by the session: labels were only volunteered.")
+        why = "labels were only volunteered" if history.labels else "nothing was asked for yet"
+        return Assumption(title, "warning", f"No point was drawn by the session: {why}.")
     if not has_probabilities(history):
         return Assumption(
             title,
@@ -92,12 +93,14 @@ def _draws(session: "Session", history: History) -> Assumption:
     words = f"All {plural(drawn, 'draw')} have a probability in the log, and the log's chain of hashes is unbroken."
     if groups := drawn_in_words(session.task):
         words += f" {groups[0].upper()}{groups[1:]}, and intervals take its items to be right or wrong together."
+    if waiting := session.now().waiting(named=False):
+        words += f" {waiting[0].upper()}{waiting[1:]}."
     if len(history.volunteered):
         words += (
             f" {plural(len(history.volunteered), 'label')} came without being asked for: they are taken as exact where "
             "they are and stand for no other point."
         )
-    return Assumption(title, "checked", words)
+    return Assumption(title, "warning" if waiting else "checked", words)
 
 
 def _interval(session: "Session", history: History, estimates: Estimates) -> Assumption:
@@ -168,7 +171,7 @@ def _labels(session: "Session") -> Assumption:
 
 
 def _skips(history: History, status: Status) -> Assumption:
-    title = "Points without a label are like the others"
+    title = "Points that were skipped do not matter"
     answers = len(history.labels) + len(history.skipped)
     if not history.skipped:
         return Assumption(title, "checked", "No point was skipped.")
@@ -177,8 +180,8 @@ def _skips(history: History, status: Status) -> Assumption:
         title,
         "warning" if share > 0.02 else "unchecked",
         f"{plural(status.skipped, 'point was', 'points were')} skipped and {status.unsure:,} called unsure: "
-        f"{percent(share)} of those asked for. The estimate treats them like points that nobody asked for; if the "
-        "model is always wrong there, accuracy is lower by up to that share.",
+        f"{percent(share)} of those asked for. The figures are about the points that can be labelled; if the model "
+        "is always wrong on the others, accuracy of all points is lower by up to that share.",
     )
 
 

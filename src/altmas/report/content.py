@@ -25,6 +25,7 @@ from altmas.items.parts import parts_of
 from altmas.methods import check as check_method
 from altmas.methods import inclusion_of
 from altmas.methods.assured.diagnostics import ALARM
+from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, metric_set
 from altmas.pool import Pool
 from altmas.report.assumptions import assumptions_of
@@ -77,9 +78,11 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
             "rank": session.plan.rank,
         },
         "labels": len(history.labels),
-        "drawn_labels": history.drawn_labels,
+        "drawn_labels": counted_labels(session.method, session.task, history),
         "method": session.method.name,
         "metrics": _metrics(session, history, estimates),
+        "forecast": _forecast(session),
+        "remarks": list(session.now().remarks(named=items)),
         "models": models_of(session, history, estimates),
         "alone": [alone.to_dict() for alone in models_alone(session, estimates)],
         "quality": quality_of(session),
@@ -135,7 +138,8 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
     """Each metric with its estimate, verdict, gain over random sampling and the cross-check without any belief."""
     rows = []
     complete = len(history.labels) == len(session.pool)
-    early = history.drawn_labels < LEAST_DRAWN and not (complete and not session.task.beyond)
+    counted = counted_labels(session.method, session.task, history)
+    early = counted < LEAST_DRAWN and not (complete and not session.task.beyond)
     single = session.pool.weights is None and session.task.units is None
     checkable = has_probabilities(history) and not complete and single
     sample = (
@@ -146,7 +150,7 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
         if sample is not None:
             check = weighted_interval(session.pool, history, metric, estimate.confidence, sample)
             alarm = weighted_interval(session.pool, history, metric, math.erf(ALARM / math.sqrt(2)), sample)
-        worth = shown_worth(estimate.effective_labels, history.drawn_labels)
+        worth = shown_worth(estimate.effective_labels, counted)
         gain = worth / estimate.labels if estimate.labels else math.nan
         apart = estimate.value < alarm[1] or estimate.value > alarm[2]
         rows.append(
@@ -170,6 +174,16 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
             | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}
         )
     return rows
+
+
+def _forecast(session: "Session") -> Plain | None:
+    """What further labels are likely to bring; None without a goal that is open, or where nobody can tell."""
+    if all(goal.reached for goal in session.goals()):
+        return None
+    ahead = session.forecast()
+    if ahead is None:
+        return None
+    return {name: getattr(ahead, name) for name in ("labels", "until", "chance", "more")} | {"words": str(ahead)}
 
 
 def _proven(session: "Session", history: History, metric: Metric) -> str | None:

@@ -64,7 +64,8 @@ def _asked(session: "Session", model: str | None) -> int:
 def _along(session: "Session", history: History, model: str | None, code: int) -> list[Plain]:
     """Recall, specificity and precision of a class at thresholds of its score."""
     pool, before = session.pool, "" if model is None else f"{model}: "
-    grid = candidates(scores_of(pool, model)[:, code])
+    scores = scores_of(pool, model)[:, code]
+    grid = sorted({float(scores.min()), *candidates(scores)})  # a curve begins where every point is called so
     grid = [grid[index] for index in np.unique(np.linspace(0, len(grid) - 1, POINTS).astype(int))]
     kinds = ("recall", "specificity", "precision")
     names = {(t, kind): f"{before}{kind}[{pool.classes[code]},{t!r}]" for t in grid for kind in kinds}

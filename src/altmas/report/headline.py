@@ -87,8 +87,11 @@ def _sentence(row: Plain, tone: str) -> str:
     limit = share(row, threshold, exact=True)
     if tone == "open":
         return f"Not decided yet: {fact}, you need {'at most ' if row['lower_is_better'] else ''}{limit}."
-    relation = "at least" if row["low"] >= threshold else "below"
+    relation = "at least" if row["verdict"]["side"] == "above" else "below"
     wish = "allow" if row["lower_is_better"] else "need"
+    clear = row["low"] >= threshold if relation == "at least" else row["high"] < threshold
+    if not clear:  # the test for every look shows it, and its interval for many looks would not
+        fact, relation = f"{row['metric']} is {share(row, row['value'])}", f"shown to be {relation}"
     return f"{'Good enough' if tone == 'good' else 'Not good enough'}: {fact}, {relation} the {limit} you {wish}."
 
 
@@ -113,7 +116,8 @@ def _next(row: Plain, tone: str, content: Plain) -> str:
         return f"Nothing is decided with fewer than {LEAST_DRAWN} drawn labels: at least {missing} to go."
     more = labels_needed(row, content["labels"], content["pool"]["points"])
     if math.isinf(more):
-        left = _bare(row, row["least_half_width"], 1)
+        complete = content["labels"] >= content["pool"]["points"]
+        left = _bare(row, (row["high"] - row["low"]) / 2 if complete else row["least_half_width"], 1)
         return (
             f"Labels alone will not do: about {ABOUT_WHAT[content['plan']['about']]} \u00b1{left} is left when every "
             "point is labelled; take a larger pool."
@@ -123,12 +127,21 @@ def _next(row: Plain, tone: str, content: Plain) -> str:
     settled = "settle it" if row["threshold"] is not None else "reach that"
     if content["labels"] + more > HOPELESS * content["pool"]["points"]:
         return f"Only labelling nearly all {content['pool']['points']:,} points would {settled}."
+    ahead = content["forecast"]
+    if ahead is not None and ahead["more"] is not None and len(_open(content)) == 1:
+        return f"{ahead['words'][:1].upper()}{ahead['words'][1:]}."
     forecast = f"About {plural(round_up(more), 'more label')} would probably {settled}"
     budget = content["plan"]["budget"]
     if budget is None or content["labels"] + more <= budget:
         return f"{forecast}."
     left = budget - content["labels"]
     return f"{forecast}, and {f'{left:,} of the budget are left' if left > 0 else 'the budget is spent'}."
+
+
+def _open(content: Plain) -> list[Plain]:
+    """Metrics with an aim that is open."""
+    aims = [row for row in content["metrics"] if row["threshold"] is not None or row["target"] is not None]
+    return [row for row in aims if row["verdict"]["tone"] == "open"]
 
 
 def labels_needed(row: Plain, labels: int, points: int) -> float:

@@ -1,7 +1,7 @@
 """Sentences of the report: what a metric means, what an estimate says, what is assumed."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.metrics import Metric
@@ -13,11 +13,15 @@ NOT_DRAWN = "no drawn label is there yet, so there is no interval"
 
 @dataclass(frozen=True)
 class Verdict:
-    """One estimate judged: a sentence, and a word for its colour: "good", "bad", "open" or "plain"."""
+    """One estimate judged: a sentence, and a word for its colour: "good", "bad", "open" or "plain".
+
+    side  of its threshold on which it is shown to lie, "above" or "below"; empty if that is open or there is none
+    """
 
     sentence: str
     tone: str
     badge: str
+    side: str = ""
 
 
 def verdict_of(
@@ -61,26 +65,29 @@ def _plainly(estimate: Estimate) -> Verdict:
 
 
 def _against(threshold: float, estimate: Estimate, metric: Metric, proven: str | None) -> Verdict:
+    """Where there is a test that holds at every look it decides, as it does for `check` and the stop rule."""
     limit = f"{threshold:g}"
     bounds = f"{number(estimate.value)}, interval {number(estimate.low)} to {number(estimate.high)}"
     above, below = ("bad", "good") if metric.lower_is_better else ("good", "bad")
     clear = "above" if estimate.low >= threshold else "below" if estimate.high < threshold else "undecided"
-    if clear != "undecided" and proven not in (None, clear):
+    side = clear if proven is None else proven
+    if side == "undecided" and clear != "undecided":
         return Verdict(
             f"The interval of {estimate.metric} is clear of {limit} ({bounds}), but the test that holds at every look "
             "has not decided yet.",
             "open",
             "undecided",
         )
-    if clear == "above":
-        return Verdict(f"{estimate.metric} is at least {limit} ({bounds}).", above, f"≥ {limit} shown")
-    if clear == "below":
-        return Verdict(f"{estimate.metric} is below {limit} ({bounds}).", below, f"< {limit} shown")
-    return Verdict(
-        f"It is undecided whether {estimate.metric} reaches {limit}, which lies inside its interval ({bounds}).",
-        "open",
-        "undecided",
-    )
+    if side == "undecided":
+        return Verdict(
+            f"It is undecided whether {estimate.metric} reaches {limit}, which lies inside its interval ({bounds}).",
+            "open",
+            "undecided",
+        )
+    test = "" if clear == side else ". The test that holds at every look shows it; the interval would be open"
+    if side == "above":
+        return Verdict(f"{estimate.metric} is at least {limit} ({bounds}){test}.", above, f"≥ {limit} shown", side)
+    return Verdict(f"{estimate.metric} is below {limit} ({bounds}){test}.", below, f"< {limit} shown", side)
 
 
 def _with_width(verdict: Verdict, target: float, estimate: Estimate, *, judged: bool) -> Verdict:
@@ -91,7 +98,7 @@ def _with_width(verdict: Verdict, target: float, estimate: Estimate, *, judged: 
         now = f"{estimate.half_width:.5f}"
     width = f"Wanted to within ± {target:g}: {state} (± {now})."
     if judged:
-        return Verdict(f"{verdict.sentence} {width}", verdict.tone, verdict.badge)
+        return replace(verdict, sentence=f"{verdict.sentence} {width}")
     badge = f"± {target:g} reached" if reached else f"± {target:g} not yet"
     return Verdict(f"{verdict.sentence} {width}", "good" if reached else "open", badge)
 

@@ -51,6 +51,7 @@ class State:
         self.skipped: dict[int, str] = {}
         self.drawn: dict[int, int] = {}  # row -> its place in drawing order
         self.waiting: set[int] = set()  # drawn, neither labelled nor skipped
+        self.differing: set[int] = set()  # votes for different classes, and no ruling
         self.alone: dict[int, str | None] = {}  # row -> the only annotator who has voted on it
         self.standing: dict[int, Event] = {}  # what can be taken back, by seq
         self.reached: dict[int, int] = {0: 0}  # number of labels -> seq of the event that first brought it
@@ -222,6 +223,7 @@ class State:
         if len(votes) == 1:
             self.alone[row] = votes[0].annotator
         codes = [vote.code for vote in votes if vote.code is not None]
+        (self.differing.add if len(set(codes)) > 1 and ruling is None else self.differing.discard)(row)
         if ruling is not None:
             codes = [] if ruling.label is None else [self.pool.code(ruling.label)]
         if codes:

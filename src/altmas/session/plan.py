@@ -82,6 +82,8 @@ class Plan:
         definitions: Mapping[str, str] | None = None,
     ) -> Self:
         """The plan for this pool; seed=None draws one. PlanError, MetricError or MethodError if it is impossible."""
+        if not isinstance(pool, Pool):
+            raise PlanError(f"a session needs a Pool, got {type(pool).__name__}; make one with altmas.Pool(...)")
         as_given = metric_tuple(metrics)
         resolved = metric_set(list(as_given), pool)
         by_name = {metric.name: metric for metric in resolved}
@@ -391,6 +393,8 @@ def _share(what: str, value: object, *, ends: bool) -> float:
 
 def _per_metric(what: str, numbers: Mapping[str, float], metrics: Mapping[str, Metric], pool: Pool) -> dict[str, float]:
     """{metric: number} under the names of the session's metrics ("sensitivity[cat]" finds "recall[cat]")."""
+    if not isinstance(numbers, Mapping):
+        raise PlanError(f"{what}s={numbers!r} was not understood; expected {{metric: number}}, as {{'accuracy': 0.05}}")
     by_metric: dict[str, float] = {}
     by_plain_name = {plain_name(full_name): full_name for full_name in metrics}
     for name, value in numbers.items():

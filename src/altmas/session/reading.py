@@ -25,7 +25,7 @@ from altmas.session.log import VOTES, plain
 from altmas.session.opinions import Agreement, Disagreement, agreement, disagreements, unsure
 from altmas.session.remarks import Note, StopChoice, choice_of, notes, own_note
 from altmas.session.snapshot import Snapshot, Status, status_of
-from altmas.session.stopping import Decision, Goal
+from altmas.session.stopping import Decision, Goal, may_stop
 from altmas.session.store import Entry, Event
 
 log = logging.getLogger("altmas")
@@ -49,7 +49,7 @@ class ReadableSession(SessionCore):
             resolved = metric_set(metrics, now.task.pool)
             check(self.method, now.task.pool, resolved)
             return replace(now, task=replace(now.task, metrics=resolved, targets=())).estimate(by)
-        key = (now.history.key, by, len(now.task.pool.models), len(self._journal.seen.changes))
+        key = (now.history.key, by, len(now.task.pool.models), len(self._journal.seen.changes), now.disagreements)
         estimates = self._estimates.get(key)
         if estimates is None:
             estimates = now.estimate(by)
@@ -102,7 +102,7 @@ class ReadableSession(SessionCore):
         """The forecast of a moment, kept for the last one asked for."""
         key = (now.history.key, until, len(now.task.pool.models), now.plan.budget)
         if self._forecast is None or self._forecast[0] != key:
-            self._forecast = key, now.forecast(until)
+            self._forecast = key, now.forecast(until, settled=may_stop(now.goals(self.estimate)))
         return self._forecast[1]
 
     def goals(self) -> tuple[Goal, ...]:

@@ -477,6 +477,8 @@ def name_of(cause: sqlite3.Error) -> str:
 def reason(cause: sqlite3.Error) -> str:
     """Why SQLite could not do what it should, in words."""
     name = name_of(cause)
+    if "closed database" in str(cause):
+        return "the session is closed (open it again with Session.open)"
     if name.startswith("SQLITE_FULL"):
         return "the disk is full"
     if name.startswith("SQLITE_READONLY"):

@@ -15,8 +15,10 @@ from altmas.estimates import Estimate, Estimates
 from altmas.forecast import Forecast, forecast
 from altmas.frames import plain
 from altmas.guarantee import Evidence
-from altmas.guaranteed import NotNow, NotOffered, guaranteed_decision, with_guarantee
+from altmas.guaranteed import NotNow, NotOffered, estimates_of, guaranteed_decision
 from altmas.history import History
+from altmas.methods.held_up import counted_labels, held_up
+from altmas.metrics import Metric
 from altmas.session.log import VOTES, State
 from altmas.session.opinions import disagreements, second_opinions
 from altmas.session.plan import Plan
@@ -25,6 +27,9 @@ from altmas.session.remarks import notes
 from altmas.session.stopping import Decision, Goal, decide, goals
 from altmas.suggest import listing, near
 from altmas.task import Task
+
+ITEMS_NAMED = 3
+"""Items that are named where labels wait for them; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,10 @@ class Status:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A session as it stood after event `seq`; `digest` is the hash of the log up to there."""
+    """A session as it stood after event `seq`; `digest` is the hash of the log up to there.
+
+    disagreements  items that people answered differently and nobody has settled
+    """
 
     plan: Plan
     task: Task
@@ -103,42 +111,97 @@ class Snapshot:
     seq: int
     digest: str
     seconds_per_label: float
+    disagreements: int = 0
 
     @classmethod
     def of(cls, plan: Plan, task: Task, state: State) -> Self:
         """The state as it is now."""
-        return cls(plan, task, state.history(), state.seq, state.digest, _pace(state, None))
+        pace, differing = _pace(state, None), len(state.differing)
+        return cls(plan, task, state.history(), state.seq, state.digest, pace, differing)
 
     def estimate(self, by: str | None = None) -> Estimates:
         """Every metric from the labels of that moment; with `by`, every metric on each value of that slice."""
         task = self.task if by is None else by_slice(self.task, by)
         with at_work(self.plan.method):
-            estimates = self.plan.method.estimate(task, self.history)
-            if task.guarantee:
-                estimates = with_guarantee(self.plan.method, task, self.history, estimates)
-        values = tuple(_of_model(estimate, task) for estimate in estimates)
-        return replace(estimates, values=values, about=task.population)
+            estimates = estimates_of(self.plan.method, task, self.history)
+        metrics = {metric.name: metric for metric in task.metrics}
+        values = tuple(_with_model(estimate, metrics.get(estimate.metric), task) for estimate in estimates)
+        return replace(estimates, values=values, about=task.population, remarks=self.remarks())
+
+    def skipping(self) -> str:
+        """How many items were skipped, and what figures are about then; empty without skips, or without intervals."""
+        skipped, told = len(self.history.skipped), len(self.history.labels)
+        if not skipped or self.plan.method.traits.interval != "fixed-n":
+            return ""
+        return f"skipped: {skipped:,} of {skipped + told:,} answers; figures are about the items that can be labelled"
+
+    def differing(self) -> str:
+        """On how many items people differ, and what counts until that is settled; empty if they differ on none."""
+        if not self.disagreements:
+            return ""
+        items = "1 item" if self.disagreements == 1 else f"{self.disagreements:,} items"
+        return (
+            f"people differ on {items} of {len(self.history.labels):,}: until that is settled the label of whoever "
+            "answered first counts as true"
+        )
+
+    @property
+    def counted_labels(self) -> int:
+        """Labels of draws that estimates rest on."""
+        return counted_labels(self.plan.method, self.task, self.history)
+
+    def waiting(self, *, named: bool = True) -> str:
+        """Which labels do not count yet because an item that was asked for before them is open; empty if none do.
+
+        named  whether such items are named, or counted
+        """
+        if not self.plan.method.traits.in_order:
+            return ""
+        found = held_up(self.history, self.task.units)
+        if not len(found.labels):
+            return ""
+        count = len(found.waits_for)
+        names = [str(self.task.pool.ids[row]) for row in found.waits_for[:ITEMS_NAMED]]
+        items = ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
+        which = "asked for before them" if self.task.units is None else "of the same groups or asked for before them"
+        return (
+            f"labels that do not count yet: {len(found.labels):,} of {len(self.history.labels):,}, until these items, "
+            f"{which}, are answered or skipped: {items if named else f'{count:,} in all'}"
+        )
+
+    def remarks(self, *, named: bool = True) -> tuple[str, ...]:
+        """What a reader of all estimates must know; named  whether items are named."""
+        return tuple(filter(None, (self.waiting(named=named), self.differing(), self.skipping())))
 
     def decision(self, estimates: Callable[[], Estimates] | None = None) -> Decision:
         """Whether to stop at that moment."""
         history = self.history
         left = history.n_points - len(history.labels) - len(history.skipped)
-        labels, drawn = len(history.labels), history.drawn_labels
+        labels, drawn = len(history.labels), self.counted_labels
         told = estimates or self.estimate
-        return replace(decide(self.plan, labels, drawn, left, told, self._proven), ahead=self.forecast)
+        unasked = len(history.volunteered)
+        counts = {"unasked": unasked, "waiting": history.drawn_labels - drawn}
+        return replace(decide(self.plan, labels, drawn, left, told, self._proven, **counts), ahead=self.forecast)
 
-    def forecast(self, until: int | None = None) -> Forecast | None:
-        """What further labels were likely to bring at that moment, up to the budget or `until` labels."""
-        plan = self.plan
-        goals = {"targets": plan.targets, "thresholds": plan.thresholds}
+    def forecast(self, until: int | None = None, *, settled: bool = False) -> Forecast | None:
+        """What further labels were likely to bring at that moment, up to the budget or `until` labels.
+
+        settled  whether every target was reached or every threshold decided: then widths are all that is ahead
+        """
+        plan, labels = self.plan, len(self.history.labels)
+        goals = {"targets": {} if settled else plan.targets, "thresholds": {} if settled else plan.thresholds}
         pace = self.seconds_per_label
+        if until is None and plan.budget is not None and plan.budget > labels:
+            until = plan.budget  # that of the task, which intervals are tuned to, stays as the session began with it
         return forecast(plan.method, self.task, self.history, **goals, until=until, seconds_per_label=pace)
 
     def goals(self, estimates: Callable[[], Estimates] | None = None) -> tuple[Goal, ...]:
         """Every target and threshold of the plan, and whether it was reached at that moment."""
         if not self.plan.targets and not self.plan.thresholds:
             return ()
-        return goals(self.plan, self.history.drawn_labels, (estimates or self.estimate)(), self._proven)
+        drawn = self.counted_labels
+        waiting = self.history.drawn_labels - drawn
+        return goals(self.plan, drawn, (estimates or self.estimate)(), self._proven, waiting)
 
     def _proven(self, name: str, threshold: float) -> Evidence | NotNow | NotOffered:
         """On which side of a threshold a metric is shown to lie, at every look."""
@@ -146,10 +209,8 @@ class Snapshot:
         return guaranteed_decision(self.plan.method, self.task, self.history, metric, threshold)
 
 
-def _of_model(estimate: Estimate, task: Task) -> Estimate:
+def _with_model(estimate: Estimate, metric: Metric | None, task: Task) -> Estimate:
     """The estimate with the name of the model that its metric is about, if that is one."""
-    named = {metric.name: metric for metric in task.metrics}
-    metric = named.get(estimate.metric)
     if metric is None or not metric.needs_answers or len(metric.parts) > 1:
         return estimate
     return replace(estimate, model=metric.model or task.pool.models[0].name)
@@ -167,6 +228,11 @@ def by_slice(task: Task, name: str) -> Task:
         for metric in task.metrics
         if (on_slice := metric.on_slice(name, value)) is not None
     )
+    if task.metrics and not metrics:
+        raise MetricError(
+            f"{listing(metric.name for metric in task.metrics)} cannot be taken on each value of {name!r}: metrics "
+            "that are of a slice, or made of others, stay as they are; ask for them without it"
+        )
     return replace(task, metrics=metrics, targets=())
 
 

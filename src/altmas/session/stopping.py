@@ -70,25 +70,31 @@ def decide(
     left: int,
     estimates: Callable[[], Estimates],
     proven: Proof = no_proof,
+    unasked: int = 0,
+    waiting: int = 0,
 ) -> Decision:
     """The first rule that fires: budget spent, nothing left to label, every target reached, every threshold decided.
 
     drawn      labels of points that the method drew: below LEAST_DRAWN no target is reached, no threshold decided
+    unasked    labels of points that it did not draw;  waiting  of draws that do not count yet, besides `drawn`
     left       points that could still be labelled
     estimates  called only where a target or a threshold needs them
     proven     on which side of a threshold a metric lies, with a proof for every look; where none is offered for it,
                and the session has no guarantee, the interval of the estimate decides
     """
     if plan.budget is not None and labels >= plan.budget:
-        return Decision(True, f"the budget of {plan.budget} labels is spent")
+        spent = f"the budget of {plan.budget} labels is spent"
+        if unasked and drawn < LEAST_DRAWN:
+            spent += f", {unasked} of them by labels that were not asked for: raise it to have items drawn"
+        return Decision(True, spent)
     if left == 0:
         return Decision(True, "every point of the pool is labelled or skipped")
     if not plan.targets and not plan.thresholds:
         return Decision(False, "the budget is not spent and no target was set")
-    if drawn < LEAST_DRAWN:
+    if drawn + waiting < LEAST_DRAWN:
         return Decision(False, f"{drawn} drawn labels: nothing is decided with fewer than {LEAST_DRAWN}")
     current = estimates()
-    goal_list = goals(plan, drawn, current, proven)
+    goal_list = goals(plan, drawn, current, proven, waiting)
     targets = [goal for goal in goal_list if goal.kind == "target"]
     thresholds = [goal for goal in goal_list if goal.kind == "threshold"]
     if targets and all(goal.reached for goal in targets):
@@ -105,7 +111,7 @@ def decide(
     return Decision(False, "; ".join(missing))
 
 
-def goals(plan: Plan, drawn: int, estimates: Estimates, proven: Proof = no_proof) -> tuple[Goal, ...]:
+def goals(plan: Plan, drawn: int, estimates: Estimates, proven: Proof = no_proof, waiting: int = 0) -> tuple[Goal, ...]:
     """Every target and threshold of the plan with how far it is; none is reached with fewer than LEAST_DRAWN labels."""
     by_name = {estimate.metric: estimate for estimate in estimates}
     enough, goal_list = drawn >= LEAST_DRAWN, []
@@ -113,11 +119,11 @@ def goals(plan: Plan, drawn: int, estimates: Estimates, proven: Proof = no_proof
         have = by_name[name].half_width
         goal_list.append(Goal(name, "target", target, have, enough and have <= target))
     for name, value in plan.thresholds.items():
-        proof = proven(name, value) if enough else NotNow("")
+        proof = proven(name, value) if drawn + waiting >= LEAST_DRAWN else NotNow("")
         if isinstance(proof, NotOffered):
-            clear = settled(by_name[name], value) and not plan.guarantee
+            clear = enough and settled(by_name[name], value) and not plan.guarantee
         else:
-            clear = proof.answer != "undecided"
+            clear = enough and proof.answer != "undecided"
         note = proof.why if isinstance(proof, NotNow) else ""
         goal_list.append(Goal(name, "threshold", value, by_name[name].half_width, clear, note))
     return tuple(goal_list)

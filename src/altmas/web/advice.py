@@ -31,6 +31,7 @@ def advice(
     metrics = {metric.name: metric for metric in session.task.metrics}
     names = [goal.metric for goal in goals] or [estimate.metric for estimate in estimates[:SHOWN]]
     now = [_now(metrics[name], estimates[name], goals) for name in dict.fromkeys(names) if name in metrics]
+    now += [f"{remark[0].upper()}{remark[1:]}." for remark in estimates.remarks]
     if met := _met(goals):
         ahead = f"The goal is reached: {met}. More labels would only make the intervals narrower."
         return {"state": "reached", "now": now, "ahead": ahead}

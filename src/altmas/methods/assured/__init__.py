@@ -32,6 +32,7 @@ from altmas.methods.assured.notes import exact_note, insufficient, skip_note, un
 from altmas.methods.assured.ordered import value_spread, values_in
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
+from altmas.methods.assured.skips import Labelable, labelable
 from altmas.methods.assured.stages import (
     Stage,
     begin,
@@ -81,7 +82,7 @@ class Assured(Method):
 
     name: ClassVar[str] = "assured"
     traits: ClassVar[Traits] = Traits(
-        interval="fixed-n", any_metric=True, grows=True, ahead=True, weights=True, groups=True
+        interval="fixed-n", any_metric=True, grows=True, ahead=True, weights=True, groups=True, in_order=True
     )
 
     def __post_init__(self) -> None:
@@ -126,17 +127,21 @@ class Assured(Method):
         samples = self._samples(task, history, stages_of(history, task.pool.group))
         if not samples:
             return Estimates(tuple(undefined(metric, task, history) for metric in task.metrics), self.name)
-        among = Estimators(samples, task, history)
+        able = labelable(samples, task.pool, history)
+        among = Estimators(samples, task, history, None if able is None else able.pool(task.pool))
         factor = self._factor(task, history)
         metrics = [metric for metric in task.metrics if not metric.contrasts]
         linearised = [among.linearised(metric, missed_tail(factor)) for metric in metrics]
         if self.simultaneous and len(linearised) > 1 and not task.stopping:
             factor = _simultaneous_factor(task, linearised)
             linearised = [among.linearised(metric, missed_tail(factor)) for metric in metrics]
-        answers = {linear.metric.name: self._answer(task, linear, factor) for linear in linearised}
-        answers |= {metric.name: self._gap(task, history, metric, among) for metric in task.metrics if metric.contrasts}
+        answers = {linear.metric.name: self._answer(task, linear, factor, able) for linear in linearised}
+        gaps = [metric for metric in task.metrics if metric.contrasts]
+        answers |= {metric.name: self._gap(task, history, metric, among, able) for metric in gaps}
         whole = among(None)
-        info = {"belief": whole.belief.shares, "diagnostics": diagnose(whole, _unused(samples, history)).to_dict()}
+        rows_meant = np.ones(len(task.pool)) if task.pool.weights is None else task.pool.weights
+        found = diagnose(whole, _unused(samples, history), rows_meant)
+        info = {"belief": whole.belief.shares, "diagnostics": found.to_dict()}
         return Estimates(tuple(answers[metric.name] for metric in task.metrics), self.name, info)
 
     def inclusion(self, pool: Pool, history: History) -> Array:
@@ -307,19 +312,21 @@ class Assured(Method):
         together = pairs * (len(task.metrics) if self.simultaneous else 1)
         return anytime_quantile(1 - (1 - task.confidence) / together, len(history.labels), planned)
 
-    def _gap(self, task: Task, history: History, metric: Metric, among: Estimators) -> Estimate:
+    def _gap(
+        self, task: Task, history: History, metric: Metric, among: Estimators, able: Labelable | None = None
+    ) -> Estimate:
         """The largest difference between groups, from intervals of all pairs that hold together."""
         factor = self._factor(task, history, pairs=len(metric.contrasts))
         linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
         if not task.stopping and len(linearised) > 1:
             factor = _simultaneous_factor(task, linearised)
             linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
-        pairs = [self._answer(task, linear, factor) for linear in linearised]
+        pairs = [self._answer(task, linear, factor, able) for linear in linearised]
         groups = [(part, among.of(part).side(part).value) for _, part in metric.parts]
         values = [min(part.bounds[1], max(part.bounds[0], value)) for part, value in groups]
         return gap_of(metric, pairs, values, task.confidence)
 
-    def _answer(self, task: Task, linear: Linearised, factor: float) -> Estimate:
+    def _answer(self, task: Task, linear: Linearised, factor: float, able: Labelable | None = None) -> Estimate:
         metric, kind = linear.metric, "asymptotic" if task.stopping else "fixed-n"
         common = (task.confidence, linear.labels)
         if linear.unlabelled == 0 and not math.isnan(linear.value) and not task.beyond:
@@ -338,6 +345,8 @@ class Assured(Method):
             note = too_few_groups(ahead, task.pool.group_name)
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
         low, high = interval_of(linear, value, factor, ahead)
+        if able is not None:
+            low, high = able.widened(linear, (low, high), value, factor)
         note = skip_note(metric, linear) if linear.skipped else unmet_note(linear) or metric.about.caution
         least = 0.0 if ahead is None else ahead.least_half_width(factor)
         worth = linear.effective_labels()

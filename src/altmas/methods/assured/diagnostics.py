@@ -29,6 +29,12 @@ class CalibrationBin:
     believed: float
     found: float
 
+    @property
+    def z(self) -> float:
+        """How many standard deviations more were right than believed."""
+        spread = math.sqrt(self.believed * (1 - self.believed) / max(self.labels, 1))
+        return (self.found - self.believed) / max(spread, 1 / max(self.labels, 1))
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -59,8 +65,11 @@ class Diagnostics:
         return asdict(self)
 
 
-def diagnose(estimator: Difference, unused: int = 0) -> Diagnostics:
-    """The diagnostics of an estimator of the whole pool; unused  drawn labels that are in no sample."""
+def diagnose(estimator: Difference, unused: int = 0, rows_meant: Array | None = None) -> Diagnostics:
+    """The diagnostics of an estimator of the whole pool; unused  drawn labels that are in no sample.
+
+    rows_meant  (N,) how many rows each point stands for, where points that cannot be labelled count as well
+    """
     rows = np.concatenate([part.rows for part in estimator.parts])
     right = (estimator.known[rows] == estimator.predictions[rows]).astype(np.float64)
     agree = np.concatenate([part.belief.of_class(estimator.predictions)[part.rows] for part in estimator.parts])
@@ -77,21 +86,20 @@ def diagnose(estimator: Difference, unused: int = 0) -> Diagnostics:
         "random_share": share,
         "random_share_error": error,
         "difference": float(np.trace(estimator.table) / max((estimator.inside * estimator.weight).sum(), 1e-300)),
-        "skipped_share": _skipped_share(estimator),
+        "skipped_share": _skipped_share(estimator, rows_meant),
     }
     draws = "labels" if units is None else "groups"
     return Diagnostics(**figures, warnings=tuple(_warnings(figures, len(rows), unused, len(by_draw), draws)))
 
 
-def _skipped_share(estimator: Difference) -> float:
+def _skipped_share(estimator: Difference, rows_meant: Array | None = None) -> float:
     """Share of the pool that would be skipped, by the weights of the stages."""
     lost = total = 0.0
     skipped = np.zeros(len(estimator.known), np.bool_)
     skipped[estimator.skipped] = True
+    stands = estimator.weight if rows_meant is None else rows_meant
     for part in estimator.parts:
-        weights = (
-            part.share * estimator.weight[part.stage.used] / np.maximum(part.stage.chances[part.stage.used], 1e-12)
-        )
+        weights = part.share * stands[part.stage.used] / np.maximum(part.stage.chances[part.stage.used], 1e-12)
         lost, total = lost + float(weights[skipped[part.stage.used]].sum()), total + float(weights.sum())
     return lost / total if total > 0 else 0.0
 
@@ -129,6 +137,13 @@ def _warnings(figures: dict[str, Any], labels: int, unused: int, drawn: int, dra
             f"The model was right on {direction} of the drawn points than the belief expected "
             f"({abs(figures['calibration_z']):.1f} standard deviations): intervals are wider for it, not wrong."
         )
+    elif draws == "labels":
+        worst = max(figures["calibration"], key=lambda one: abs(one.z), default=None)
+        if worst is not None and abs(worst.z) > ALARM:
+            words.append(
+                f"Of {worst.labels} drawn points for which the belief expected {worst.believed:.0%} right, "
+                f"{worst.found:.0%} were: intervals are wider for it, not wrong."
+            )
     gap = abs(figures["random_share"] - figures["difference"])
     one_label = 1 / max(figures["effective_sample"], 1.0)  # without an error the standard error is 0: the rule of three
     if gap > ALARM * max(figures["random_share_error"], one_label):

@@ -16,10 +16,11 @@ from altmas.intervals import Evidence
 from altmas.methods.assured.estimator import Base, Difference
 from altmas.methods.assured.parts import StageSample, residuals_of
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.variance import Group, Together, common_in_groups, variance_by_groups, variance_by_points
+from altmas.methods.assured.variance import Group, Terms, Together
 from altmas.methods.assured.whole_groups import points_at_once, sums
 from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, sum_of_items
+from altmas.pool import Pool
 from altmas.task import Task
 from altmas.types import Array
 
@@ -123,9 +124,11 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     """
     about = among if about is None else about
     side = among.side(metric)
-    terms = [part.share * part.expansion * residuals_of(side.items, part, among.known) for part in among.parts]
-    squares = np.concatenate([part.squares(residuals_of(side.items, part, among.known)) for part in among.parts])
+    residuals = [residuals_of(side.items, part, among.known) for part in among.parts]
+    values = [part.share * part.expansion * own for part, own in zip(among.parts, residuals, strict=True)]
+    roots = [part.centred(own) for part, own in zip(among.parts, residuals, strict=True)]
     rows = np.concatenate([part.rows for part in among.parts])
+    terms = Terms(among, side.items, rows, np.concatenate(values), np.concatenate(roots), *among.spread_of_weights)
     low, high = map(
         sum, zip(_reach_of_unreached(among, side.items), _reach_of_left_open(among, side.items), strict=True)
     )
@@ -133,18 +136,13 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     low, high = low + unmet[0], high + unmet[1]
     own = metric.own_points(among.pool)
     members = [np.ones(len(among.known), np.bool_)] if own is None else [own, ~own]
-    all_terms, together, spread = np.concatenate(terms), None, among.spread_of_weights
-    if among.units is not None:
-        roots = np.concatenate([part.centred(residuals_of(side.items, part, among.known)) for part in among.parts])
-        together = common_in_groups(among, side.items, members, roots, all_terms, rows)
-        squares = roots**2 * sums(np.ones(len(rows)), together.units)[together.units]
-        groups = variance_by_groups(among, side.items, members, roots, all_terms, rows, spread, tail, together)
-    else:
-        groups = variance_by_points(among, side.items, members, squares, all_terms, rows, spread, tail)
+    together, squares = terms.together(members), terms.roots**2
+    if together is not None:
+        squares = squares * sums(np.ones(len(rows)), together.units)[together.units]
     return Linearised(
         metric=metric,
         value=side.value,
-        groups=groups,
+        groups=[terms.group(points, tail, together) for points in members],
         spread=side.spread,
         size=int(among.inside.sum()),
         of_points=int(about.inside.sum()),
@@ -154,7 +152,7 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
         unlabelled=int(among.unlabelled.sum()),
         skipped=int(about.inside[about.skipped].sum()),
         classes=among.n_classes,
-        terms=all_terms,
+        terms=terms.values,
         rows=rows,
         half_point=_largest_change(among, side.items, together) / 2,
         too_high=metric.excess(among.pool, np.bincount(rows, squares, len(among.known))) + low,
@@ -198,17 +196,13 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     low, high = _reach_of_unreached(union, items)
     stages = [(part.number, part.rows) for part in union.parts]
     rows = np.concatenate([rows for _, rows in stages])
-    roots, everywhere = np.concatenate([centred[stage, rows] for stage, rows in stages]), [np.ones(n_points, np.bool_)]
-    all_terms, together = np.concatenate([terms[stage, rows] for stage, rows in stages]), None
-    if union.units is not None:
-        together = common_in_groups(union, items, everywhere, roots, all_terms, rows)
-        groups = variance_by_groups(union, items, everywhere, roots, all_terms, rows, (second, third), tail, together)
-    else:
-        groups = variance_by_points(union, items, everywhere, roots**2, all_terms, rows, (second, third), tail)
+    values, roots = (np.concatenate([of[stage, rows] for stage, rows in stages]) for of in (terms, centred))
+    summed, everywhere = Terms(union, items, rows, values, roots, second, third), np.ones(n_points, np.bool_)
+    together = summed.together([everywhere])
     return Linearised(
         metric=metric,
         value=value,
-        groups=groups,
+        groups=[summed.group(everywhere, tail, together)],
         spread=items.spread(Base(union)),
         size=int(union.inside.sum()),
         of_points=int(about.inside.sum()),
@@ -218,7 +212,7 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         unlabelled=int(union.unlabelled.sum()),
         skipped=int(about.inside[about.skipped].sum()),
         classes=union.n_classes,
-        terms=all_terms,
+        terms=values,
         rows=rows,
         half_point=_largest_change(union, items, together) / 2,
         too_high=too_high + low,
@@ -284,8 +278,8 @@ def _largest_change(among: Difference, items: ItemInfluence, together: Together 
 class Estimators:
     """The difference estimators of sets of points, each made once."""
 
-    def __init__(self, samples: list[StageSample], task: Task, history: History) -> None:
-        self.samples, self.pool, self.history, self.beyond = samples, task.pool, history, task.beyond
+    def __init__(self, samples: list[StageSample], task: Task, history: History, pool: Pool | None = None) -> None:
+        self.samples, self.pool, self.history, self.beyond = samples, pool or task.pool, history, task.beyond
         self._estimators: dict[bytes | None, Difference] = {}
 
     def __call__(self, members: Array | None) -> Difference:

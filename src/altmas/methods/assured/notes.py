@@ -14,8 +14,8 @@ def undefined(metric: Metric, task: Task, history: History) -> Estimate:
     """The answer while no drawn label tells anything."""
     labels = len(history.labels)
     note = "undefined: no label yet" if labels == 0 else "undefined: no drawn label yet"
-    if task.units is not None and history.drawn_labels:
-        note = NO_WHOLE_GROUP
+    if history.drawn_labels:
+        note = "undefined: no drawn label counts yet" if task.units is None else NO_WHOLE_GROUP
     return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
 
 

@@ -125,9 +125,7 @@ class Part:
 
     def squares(self, residuals: Array) -> Array:
         """(n,) squared terms whose sum estimates c_s^2 Var T_s: (c_s h (1/p - 1) (e - mean))^2 / (1 - p)."""
-        centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
-        scale = (self.share * self.expansion) ** 2 / np.maximum(1 - chance, 1e-12) * lost
-        return np.asarray(scale * (residuals - centre * self.weight) ** 2)
+        return np.asarray(self.centred(residuals) ** 2)
 
     def centred(self, residuals: Array) -> Array:
         """(n,) the roots of `squares`, signed."""

@@ -122,7 +122,7 @@ def begin(
     free = np.ones(history.n_points, np.bool_)
     free[history.labelled] = False
     free[list(history.skipped)] = False
-    races = np.array([seed, RACES, len(_starts(history))])
+    races = np.array([seed, RACES, len(stage_starts(history))])
     if units is not None:
         sizes = group_sizes(sizes, units, free)
     record = {"levels": levels_of(sizes), "population": np.packbits(free), "gain": np.array([gain])}
@@ -149,14 +149,14 @@ def _within(record: Mapping[str, Array], history: History, points: int) -> Mask:
 
 def domain_of_last(history: History) -> int | None:
     """The domain that the last stage is about; None for all that there were."""
-    starts = _starts(history)
+    starts = stage_starts(history)
     record = history.batches[starts[-1]].record if starts else {}
     return int(record["domain"][0]) if "domain" in record else None
 
 
 def points_of_last(history: History) -> int:
     """How many points there were when the last stage began."""
-    starts = _starts(history)
+    starts = stage_starts(history)
     return len(history.batches[starts[-1]].record["levels"]) if starts else 0
 
 
@@ -185,7 +185,7 @@ def stages_of(history: History, groups: Array | None = None) -> list[Stage]:
 
     groups  (N,) of the pool; needed where whole groups were drawn
     """
-    starts = _starts(history)
+    starts = stage_starts(history)
     ends = [*starts, len(history.batches)][1:]
     stages = [_replayed(history, start, end, groups) for start, end in zip(starts, ends, strict=False)]
     before = history.batches[: starts[0] if starts else len(history.batches)]
@@ -196,7 +196,7 @@ def stages_of(history: History, groups: Array | None = None) -> list[Stage]:
 
 def last_stage(history: History, groups: Array | None = None) -> Stage:
     """The stage that the last batch belongs to, of a log with a stage; the others need not be replayed for it."""
-    return _replayed(history, _starts(history)[-1], len(history.batches), groups)
+    return _replayed(history, stage_starts(history)[-1], len(history.batches), groups)
 
 
 def next_of_groups(history: History, groups: Array, n: int) -> NDArray[np.int64]:
@@ -205,14 +205,14 @@ def next_of_groups(history: History, groups: Array, n: int) -> NDArray[np.int64]
     It is over when as many groups as were planned are answered whole; then what is left of a group that was begun comes
     first. Until then no point beyond the last planned group is asked for, unless answers are still missing.
     """
-    if not _starts(history):
+    if not stage_starts(history):
         return np.zeros(0, np.int64)
     stage = last_stage(history, groups)
     open_, waiting = history.open, history.known < 0
     waiting[list(history.skipped)] = False
     in_order = np.sort(stage.times[heads(np.flatnonzero(stage.population), groups)])
     last = float(in_order[min(stage.planned, len(in_order)) - 1]) if len(in_order) else 0.0
-    asked = np.concatenate([batch.indices for batch in history.batches[_starts(history)[-1] :]])
+    asked = np.concatenate([batch.indices for batch in history.batches[stage_starts(history)[-1] :]])
     reached = float(stage.times[asked].max(initial=0.0))
     passed = stage.population & (stage.times <= max(reached, last))
     whole = len(heads(np.flatnonzero(passed), groups)) - len(heads(np.flatnonzero(passed & waiting), groups))
@@ -222,8 +222,8 @@ def next_of_groups(history: History, groups: Array, n: int) -> NDArray[np.int64]
     return within_plan if len(within_plan) else stage.next_points(open_, n)
 
 
-def _starts(history: History) -> list[int]:
-    """Indices of the batches that began a stage."""
+def stage_starts(history: History) -> list[int]:
+    """Indices of the batches that began a stage; none of a log of another method."""
     return [index for index, batch in enumerate(history.batches) if "population" in batch.record]
 
 

@@ -7,6 +7,7 @@ of the others; where whole groups are drawn they are added up over each group fi
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,105 +51,100 @@ class Together:
     believed: float = 0.0
 
 
-def variance_by_points(
-    among: Difference,
-    items: ItemInfluence,
-    members: Sequence[Mask],
-    squares: Array,
-    terms: Array,
-    rows: Array,
-    spread_of_weights: tuple[Array, Array],
-    tail: float,
-) -> list[Group]:
-    """Parts of the variance: of the points answered with the metric's class and of the others, or of all."""
-    mean, variance = items.moments(among.belief)
-    second, third = spread_of_weights
-    believed, skewed = variance * second, items.third_moment(among.belief) * third
-    lowest, highest = items.range()
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a metric at the sampled rows, with what tells how far their sum may be off.
 
-    def group(points: Mask) -> Group:
-        shown, left = squares[points[rows]], among.unlabelled & points & ~among.unreached
+    among   the estimator whose points they are of;  items  the influence that they are made of
+    rows    (n,) sampled, stage after stage;  values  (n,) terms;  roots  (n,) of their squares around the mean, signed
+    second, third  (N,) moments of the weights, as in `Difference.spread_of_weights`
+    """
+
+    among: Difference
+    items: ItemInfluence
+    rows: Array
+    values: Array
+    roots: Array
+    second: Array
+    third: Array
+
+    @cached_property
+    def _mean(self) -> Array:
+        return self.items.moments(self.among.belief)[0]
+
+    @cached_property
+    def _believed(self) -> Array:
+        """(N,) the variance that the belief expects of each point."""
+        return np.asarray(self.items.moments(self.among.belief)[1] * self.second)
+
+    @cached_property
+    def _skewed(self) -> Array:
+        """(N,) the third moment that it expects."""
+        return np.asarray(self.items.third_moment(self.among.belief) * self.third)
+
+    def together(self, members: Sequence[Mask]) -> Together | None:
+        """What points of one group have in common, where whole groups are drawn."""
+        among = self.among
+        if among.units is None:
+            return None
+        units = numbered([part.units for part in among.parts])
+        scale = np.concatenate([part.share * part.expansion for part in among.parts])
+        lowest, highest = self.items.range()
+        variances = np.concatenate([self.items.moments(part.belief)[1][part.rows] for part in among.parts]) * scale**2
+        largest = float((scale * (highest - lowest)[self.rows]).max(initial=0.0))
+        rho = come_together(self.values, variances, units, largest)
+        drawn = float((sums(self.roots, units) ** 2).sum() - (self.roots**2).sum())
+        if len(members) == 1:
+            return Together(units, rho, drawn)
+        first, second = (sums(self.roots * points[self.rows], units) for points in members)
+        believed = np.sqrt(self.items.moments(among.belief)[1] * among.spread_of_weights[0])
+        own, other = (sums(believed * points, among.units) for points in members)
+        return Together(units, rho, drawn, float((first * second).sum()), rho * float((own * other).sum()))
+
+    def group(self, points: Mask, tail: float, together: Together | None) -> Group:
+        """The part of the variance that belongs to these points.
+
+        Where whole groups are drawn terms are added up over each before they are squared (U3), and what stayed unseen
+        is a set of groups (U5).
+        """
+        among, sampled = self.among, points[self.rows]
+        if together is None or among.units is None:
+            shown, units = self.roots[sampled] ** 2, None
+            believed, third = float(self._believed[points].sum()), float(self._skewed[points].sum())
+        else:
+            shown, units = sums(self.roots * sampled, together.units) ** 2, among.units
+            believed = believed_of_groups(self._believed * points, units, together.rho, 2)
+            third = believed_of_groups(self._skewed * points, units, together.rho, 3)
+        lowest, highest = self.items.range()
+        left = np.flatnonzero(among.unlabelled & points & ~among.unreached)
+        hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
+        unseen = _Unseen(hazard[left], draws, tail, None if units is None else units[left])
+        centres = _centres(self.values[sampled], draws, self._mean[left], lowest[left], highest[left])
         total = float(shown.sum())
-        hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
-        centres = _centres(terms[points[rows]], draws, mean[left], lowest[left], highest[left])
         return Group(
             shown=total,
             worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
-            believed=float(believed[points].sum()),
-            third=float(skewed[points].sum()),
-            unseen_low=max(largest_unseen(centre - lowest[left], hazard[left], tail, draws) for centre in centres),
-            unseen_high=max(largest_unseen(highest[left] - centre, hazard[left], tail, draws) for centre in centres),
+            believed=believed,
+            third=third,
+            unseen_low=max(unseen(centre - lowest[left]) for centre in centres),
+            unseen_high=max(unseen(highest[left] - centre) for centre in centres),
         )
 
-    return [group(points) for points in members]
 
+class _Unseen:
+    """b of (V4) of points with these hazards, or of their groups as a whole: a group has the hazard of its draw."""
 
-def common_in_groups(
-    among: Difference,
-    items: ItemInfluence,
-    members: Sequence[Mask],
-    roots: Array,
-    terms: Array,
-    rows: Array,
-) -> Together:
-    """What points of one group have in common; roots (n,) are the signed roots of the squared terms at `rows`."""
-    assert among.units is not None
-    units = numbered([part.units for part in among.parts])
-    scale, (lowest, highest) = np.concatenate([part.share * part.expansion for part in among.parts]), items.range()
-    variances = np.concatenate([items.moments(part.belief)[1][part.rows] for part in among.parts]) * scale**2
-    largest = float((scale * (highest - lowest)[rows]).max(initial=0.0))
-    rho = come_together(terms, variances, units, largest)
-    drawn = float((sums(roots, units) ** 2).sum() - (roots**2).sum())
-    if len(members) == 1:
-        return Together(units, rho, drawn)
-    first, second = (sums(roots * points[rows], units) for points in members)
-    believed = np.sqrt(items.moments(among.belief)[1] * among.spread_of_weights[0])
-    own, other = (sums(believed * points, among.units) for points in members)
-    return Together(units, rho, drawn, float((first * second).sum()), rho * float((own * other).sum()))
+    def __init__(self, hazard: Array, draws: int, tail: float, units: Array | None) -> None:
+        self.hazard, self.draws, self.tail, self.units = hazard, draws, tail, None
+        if units is not None and len(units):
+            self.units = np.unique(units, return_inverse=True)[1]
+            self.hazard = np.full(int(self.units.max()) + 1, np.inf)
+            np.minimum.at(self.hazard, self.units, hazard)
 
-
-def variance_by_groups(
-    among: Difference,
-    items: ItemInfluence,
-    members: Sequence[Mask],
-    roots: Array,
-    terms: Array,
-    rows: Array,
-    spread_of_weights: tuple[Array, Array],
-    tail: float,
-    together: Together,
-) -> list[Group]:
-    """Parts of the variance where whole groups are drawn: terms are added up over each before they are squared (U3)."""
-    assert among.units is not None
-    groups, rho = among.units, together.rho
-    mean, variance = items.moments(among.belief)
-    second, third = spread_of_weights
-    believed, skewed = variance * second, items.third_moment(among.belief) * third
-    lowest, highest = items.range()
-
-    def group(points: Mask) -> Group:
-        shown = sums(roots * points[rows], together.units) ** 2
-        total, left = float(shown.sum()), np.flatnonzero(among.unlabelled & points & ~among.unreached)
-        hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
-        own = np.unique(groups[left], return_inverse=True)[1]
-        of_group = np.full(int(own.max(initial=-1)) + 1, np.inf)
-        np.minimum.at(of_group, own, hazard[left])
-        centres = _centres(terms[points[rows]], draws, mean[left], lowest[left], highest[left])
-        lows, highs = [centre - lowest[left] for centre in centres], [highest[left] - centre for centre in centres]
-
-        def unseen(gain: Array) -> float:
-            return largest_unseen(sums(gain, own), of_group, tail, draws) if len(left) else 0.0
-
-        return Group(
-            shown=total,
-            worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
-            believed=believed_of_groups(believed * points, groups, rho, 2),
-            third=believed_of_groups(skewed * points, groups, rho, 3),
-            unseen_low=max(map(unseen, lows)),
-            unseen_high=max(map(unseen, highs)),
-        )
-
-    return [group(points) for points in members]
+    def __call__(self, gain: Array) -> float:
+        """gain  (n,) how much each point would change the metric."""
+        by_unit = gain if self.units is None else sums(gain, self.units)
+        return largest_unseen(by_unit, self.hazard, self.tail, self.draws)
 
 
 def _centres(terms: Array, draws: int, mean: Array, lowest: Array, highest: Array) -> list[Array]:

@@ -44,6 +44,7 @@ class Oasis(Method):
     traits = Traits(
         requires=("scores",),
         interval="fixed-n",
+        in_order=True,
         metrics=("f1", "fbeta", "precision", "recall"),
         one_class=True,
         citation="Marchant and Rubinstein 2017, In search of an entity resolution OASIS",

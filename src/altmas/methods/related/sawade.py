@@ -35,6 +35,7 @@ class Sawade(Method):
     traits = Traits(
         requires=("scores or features",),
         interval="fixed-n",
+        in_order=True,
         citation="Sawade et al. 2010, Active risk estimation; Active estimation of F-measures",
     )
 

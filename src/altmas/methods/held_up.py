@@ -1,0 +1,53 @@
+"""Labels that do not count yet, for methods that take labels in the order of their draws (`Traits.in_order`).
+
+Whoever leaves a point open may do so because of its label, so the sample of such a method ends at the first draw
+without an answer; labels behind it wait until it is answered or skipped.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from altmas.history import History
+from altmas.methods.assured.stages import stage_starts
+from altmas.methods.protocol import Method
+from altmas.task import Task
+from altmas.types import Array
+
+
+@dataclass(frozen=True)
+class HeldUp:
+    """Labels that a method which takes labels in drawing order cannot use yet, and what they wait for.
+
+    labels     rows, in drawing order
+    waits_for  rows without an answer that were drawn before the last of them
+    """
+
+    labels: NDArray[np.int64]
+    waits_for: NDArray[np.int64]
+
+
+def held_up(history: History, groups: Array | None = None) -> HeldUp:
+    """What waits in the last sample of a history; groups (N,) where whole ones are drawn, which count together.
+
+    A stage of `assured` is a sample of its own: what an earlier one left open does not hold up the next.
+    """
+    starts = stage_starts(history)
+    last = history.batches[starts[-1] if starts else 0 :]
+    drawn = np.concatenate([np.zeros(0, np.int64), *(batch.indices for batch in last)])
+    labelled, open_ = history.known[drawn] >= 0, np.isin(drawn, history.outstanding)
+    if not open_.any() or not labelled.any():
+        return HeldUp(drawn[:0], drawn[:0])
+    first = int(open_.argmax())
+    if groups is not None:
+        first = int((groups[drawn] == groups[drawn[first]]).argmax())
+    behind = np.flatnonzero(labelled)[np.flatnonzero(labelled) >= first]
+    before = np.flatnonzero(open_) if groups is not None else np.flatnonzero(open_[: behind.max(initial=-1) + 1])
+    return HeldUp(drawn[behind], drawn[before] if len(behind) else drawn[:0])
+
+
+def counted_labels(method: Method, task: Task, history: History) -> int:
+    """Labels of draws that an estimate rests on: those that wait for an answer to an earlier draw are none of them."""
+    waiting = len(held_up(history, task.units).labels) if method.traits.in_order else 0
+    return history.drawn_labels - waiting

@@ -1,0 +1,142 @@
+"""Labels that cannot count yet are said to wait, with the items that they wait for."""
+
+import json
+
+import numpy as np
+import pytest
+
+import altmas
+from altmas.history import Batch, History
+from altmas.methods.held_up import held_up
+from altmas.report.content import content_of
+from altmas.web.advice import advice
+from cli_world import make_session, run
+from session_world import create, pool, truth
+
+
+def history(*batches: list[int], labels: list[int], skipped: tuple[int, ...] = (), stages: tuple[int, ...] = ()):
+    """Points drawn in these batches; those whose number is in `stages` begin a stage of `assured`."""
+    record = {"population": np.zeros(2, np.uint8)}
+    made = tuple(Batch(np.array(rows), record=record if k in stages else {}) for k, rows in enumerate(batches))
+    return History(12, made, dict.fromkeys(labels, 0), dict.fromkeys(skipped, "unclear"))
+
+
+@pytest.mark.parametrize(
+    ("drawn", "labels", "waits_for"),
+    [
+        (history([4, 2, 7], labels=[4, 2]), [], []),
+        (history([4, 2, 7], labels=[4, 7]), [7], [2]),
+        (history([4, 2, 7, 1, 9], labels=[4, 1]), [1], [2, 7]),  # 9 was asked for after them
+        (history([4, 2, 7], labels=[4, 7], skipped=(2,)), [], []),
+        (history([4, 2], [7, 1], labels=[2, 7, 5]), [2, 7], [4]),  # 5 was volunteered
+        (history([4, 2], [7, 1], labels=[2, 1], stages=(0, 1)), [1], [7]),  # 2 is known where the second stage began
+        (history(labels=[5]), [], []),
+        (history([4, 2], labels=[]), [], []),
+    ],
+)
+def test_what_waits_for_what(drawn, labels, waits_for):
+    found = held_up(drawn)
+    assert (found.labels.tolist(), found.waits_for.tolist()) == (labels, waits_for)
+
+
+def test_a_group_waits_as_a_whole():
+    groups = np.repeat(np.arange(4), 3)
+    found = held_up(history([0, 1, 2, 6, 7, 8, 3, 4, 5], labels=[0, 1, 2, 6, 7, 3]), groups)
+    assert (found.labels.tolist(), found.waits_for.tolist()) == ([6, 7, 3], [8, 4, 5])
+
+
+@pytest.mark.parametrize("method", ["assured", "tradition", "oasis", "sawade"])
+def test_a_session_says_which_labels_wait(method):
+    session = create(method=method, metrics=["precision[cat]"])
+    asked = session.ask(30)
+    session.tell({query.id: truth(query) for query in asked[:12]})
+    assert session.estimate().remarks == ()
+    session.tell({query.id: truth(query) for query in asked[14:]})
+    (said,) = session.estimate().remarks
+    assert said == (
+        "labels that do not count yet: 16 of 28, until these items, asked for before them, are answered or skipped: "
+        f"{asked[12].id}, {asked[13].id}"
+    )
+    assert said in str(session.estimate()) and said in session.estimate()._repr_html_()
+    assert session.estimate().to_dict()["remarks"] == [said]
+    session.skip(asked[12].id)
+    assert session.estimate().remarks[0].endswith(f"answered or skipped: {asked[13].id}")
+    session.tell(asked[13].id, truth(asked[13]))
+    words = "skipped: 1 of 30 answers; figures are about the items that can be labelled"
+    assert session.estimate().remarks == (words,)
+    assert "remarks" not in create(method=method, metrics=["precision[cat]"]).estimate().to_dict()
+
+
+def test_methods_that_use_labels_in_any_order_have_none_that_wait():
+    session = create(method="ppi")
+    session.tell({query.id: truth(query) for query in session.ask(30)[5:]})
+    assert session.estimate().remarks == ()
+
+
+def test_a_label_that_was_taken_back_holds_up_those_after_it():
+    session = create(method="assured")
+    asked = session.ask(20)
+    session.tell({query.id: truth(query) for query in reversed(asked)})
+    assert session.estimate().remarks == ()
+    session.undo()
+    assert "19 of 19" in session.estimate().remarks[0]
+    assert session.estimate()["accuracy"].note == "undefined: no drawn label counts yet"
+
+
+def test_command_line_report_and_page_say_it(tmp_path):
+    path, labels = make_session(tmp_path)
+    with altmas.Session.open(path) as session:
+        asked = session.ask(30)
+    table = tmp_path / "answers.csv"
+    lines = [f"{query.id},{labels[str(query.id)]}" for query in asked[1:]]
+    table.write_text("\n".join(["id,label", *lines]) + "\n")
+    words = "labels that do not count yet: 29 of 29, until these items, asked for before them, are answered or skipped"
+    assert words in run("import", path, table).err
+    assert words in run("status", path).out and words in run("estimate", path).out
+    assert json.loads(run("status", path, "--json").out)["remarks"][0].startswith(words)
+    assert json.loads(run("estimate", path, "--json").out)["remarks"][0].startswith(words)
+    with altmas.Session.open(path) as session:
+        content = content_of(session)
+        draws = next(one for one in content["assumptions"] if "drawn with known" in one["title"])
+        assert draws["state"] == "warning" and words[1:] in draws["words"]
+        (remark,) = content["remarks"]
+        assert remark == f"{words}: 1 in all" and content_of(session, items=True)["remarks"][0].endswith(
+            f": {asked[0].id}"
+        )
+        decision = {"stop": False, "reason": ""}
+        assert any(words[1:] in text for text in advice(session, session.estimate(), (), None, decision)["now"])
+
+
+def test_items_that_people_differ_on_are_said_beside_every_answer(tmp_path):
+    """All forty of them: the first answer counts, and nobody is left to think that it is settled."""
+    path = tmp_path / "two.altmas"
+    session = create(path, pool=pool(300), method="assured", double_share=1.0, budget=40)
+    for name, label in (("ana", truth), ("ben", lambda query: "owl" if truth(query) == "cat" else "cat")):
+        for _ in range(40):
+            for query in session.ask(1, annotator=name):
+                session.tell(query, label(query), annotator=name)
+        if name == "ana":
+            assert session.estimate().remarks == ()
+    words = "people differ on 40 items of 40: until that is settled the label of whoever answered first counts as true"
+    assert session.estimate().remarks == (words,) and words in session.check("accuracy >= 0.01").caution
+    item = session.disagreements()[0].id
+    session.adjudicate(item, "dog")
+    assert session.estimate().remarks[0].startswith("people differ on 39 items of 40")
+    assert len(session.disagreements()) == session.now().disagreements == 39
+    session.close()
+    assert "people differ on 39 items" in run("estimate", path).out
+    assert "people differ on 39 items" in json.loads(run("check", path, "accuracy >= 0.01", "--json").out)["caution"]
+
+
+def test_nothing_is_decided_by_labels_that_wait():
+    """Twenty-nine labels of which two count are too few for anything."""
+    session = create(pool=pool(300), method="assured", thresholds={"accuracy": 0.01}, budget=100)
+    asked = session.ask(30)
+    session.tell({query.id: truth(query) for query in asked if query is not asked[2]})
+    assert session.history.drawn_labels == 29 and session.now().counted_labels == 2
+    assert session.check("accuracy >= 0.01").answer == "undecided" and not any(goal.reached for goal in session.goals())
+    assert session.forecast() is None
+    assert not session.should_stop() and f"item {asked[2].id} was asked for before" in session.should_stop().reason
+    assert content_of(session)["metrics"][0]["verdict"]["badge"] == "too early"
+    session.skip(asked[2].id)
+    assert session.now().counted_labels == 29 and not session.check("accuracy >= 0.01").too_early

@@ -33,7 +33,7 @@ from altmas.simulate import label_until
 from altmas.task import Task
 from altmas.types import Array
 from benchmarks.data import data_folder, read_npz
-from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv
+from benchmarks.store import BEFORE, RESULTS, RUNS, Row, Runs, version_of, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
 BUDGETS: Final = (100, 200)
@@ -236,7 +236,7 @@ def one_run(name: str, metric: str, seed: int) -> Row:
     values = class_values(metric)
     y = values[judged.truth]
     judges = np.column_stack([values[codes] for codes in judged.judges.values()])
-    rows = list(_of_sessions(pool, judged.truth, metric, values, seed))
+    rows = [row for way in ("assured", "random") for row in of_sessions(pool, judged.truth, metric, values, seed, way)]
     order = np.random.default_rng([seed, 1]).permutation(len(y))
     for labels in BUDGETS:
         for method, rival in RIVALS.items():
@@ -244,26 +244,25 @@ def one_run(name: str, metric: str, seed: int) -> Row:
             if (estimate := rival(judges, y, order[:labels])) is not None:
                 rows.append(_row(method, labels, *estimate))
     random = {str(labels): float(y.var() * (1 / labels - 1 / len(y))) for labels in BUDGETS}
-    return {"pool": name, "metric": metric, "seed": seed, "truth": float(y.mean()), "random": random, "at": rows}
+    known = {"truth": float(y.mean()), "random": random, "version": version_of("assured")}
+    return {"pool": name, "metric": metric, "seed": seed} | known | {"at": rows}
 
 
 def _row(method: str, labels: int, value: float, low: float, high: float, variance: float) -> Row:
     return {"method": method, "labels": labels, "value": value, "low": low, "high": high, "variance": variance}
 
 
-def _of_sessions(pool: Pool, truth: Array, metric: str, values: Array, seed: int) -> Iterator[Row]:
-    """`assured`, and the random sample with its usual interval (Wilson's for a share)."""
-    task = Task(pool, metric_set(metric, pool), seed=seed)
-    for method in (Assured(), Tradition()):
-        history = History(len(pool))
-        for labels in BUDGETS:
-            history = label_until(method, task, history, labels, BATCH, truth.__getitem__)
-            estimate = method.estimate(task, history)[0]
-            exact = math.nan
-            if isinstance(method, Assured):
-                exact = variance_of_design(method, task, history, values[truth], values)
-            name = "assured" if method.name == "assured" else "random"
-            yield _row(name, labels, estimate.value, estimate.low, estimate.high, exact)
+def of_sessions(pool: Pool, truth: Array, metric: str, values: Array, seed: int, way: str) -> Iterator[Row]:
+    """`assured`, or the random sample with its usual interval (Wilson's for a share)."""
+    task, history = Task(pool, metric_set(metric, pool), seed=seed), History(len(pool))
+    method = Assured() if way == "assured" else Tradition()
+    for labels in BUDGETS:
+        history = label_until(method, task, history, labels, BATCH, truth.__getitem__)
+        estimate = method.estimate(task, history)[0]
+        exact = math.nan
+        if isinstance(method, Assured):
+            exact = variance_of_design(method, task, history, values[truth], values)
+        yield _row(way, labels, estimate.value, estimate.low, estimate.high, exact)
 
 
 def variance_of_design(method: Assured, task: Task, history: History, y: Array, values: Array) -> float:
@@ -300,6 +299,7 @@ def summary() -> list[Row]:
         for at in run["at"]:
             key = (run["pool"], run["metric"], at["labels"], at["method"])
             known = {"truth": run["truth"], "random": run["random"][str(at["labels"])]}
+            known["version"] = run.get("version", BEFORE) if at["method"] == "assured" else ""
             by_cell.setdefault(key, []).append(at | known)
     order = list(POOLS)
     keys = sorted(by_cell, key=lambda key: (order.index(key[0]), *key[1:3]))
@@ -318,6 +318,7 @@ def _summarised(pool: str, metric: str, labels: int, method: str, rows: list[Row
         "metric": metric,
         "labels": labels,
         "method": method,
+        "version": " / ".join(sorted({row["version"] for row in rows})),
         "runs": len(rows),
         "refused": len(rows) - len(defined),
         "truth": rows[0]["truth"],

@@ -43,7 +43,7 @@ from altmas.methods.assured.views import describe
 from altmas.metrics import metric_set
 from altmas.ranking import LEAST_RANKED, WORSE, rank
 from altmas.streams import stream
-from benchmarks.store import RESULTS, RUNS, Runs, read_numbers, write_csv
+from benchmarks.store import BEFORE, RESULTS, RUNS, Runs, read_numbers, version_of, write_csv
 from benchmarks.tables import DOCS, markdown, with_table
 
 Ints = NDArray[np.int64]
@@ -201,12 +201,12 @@ def best_excluded(contest: Contest, accuracy: NDArray[np.float64], task: Task) -
     return any(contest.interval(contest.best, k, float(factors[k]))[0] > 0 for k in rivals)
 
 
-def choices(models: Models, pool: Pool, way: str, seed: int) -> Iterator[dict[str, Any]]:
-    """What one way would have chosen after each number of labels."""
+def choices(models: Models, pool: Pool, way: str, seed: int, *, tiers: bool = False) -> Iterator[dict[str, Any]]:
+    """What one way would have chosen after each number of labels; how many are shown to be worse if `tiers`."""
     if way in ("assured", "tiers"):
         own = way == "assured"
         method = Assured(belief=None if own else constant_belief)
-        yield from contests(models, pool, method, seed, tiers=own and seed < FIRST + COUNTED)
+        yield from contests(models, pool, method, seed, tiers=own and tiers)
         return
     rng = np.random.default_rng([seed, 20_261_117])
     order = ORDERS[way](models, rng)
@@ -228,9 +228,11 @@ def run(way: str, runs: int, pools: tuple[str, ...]) -> None:
         for name in pools:
             if (name, seed) not in done:
                 started, models = time.process_time(), load(name)
-                looks = list(choices(models, made.get(name) or Pool(None, ["a", "b"]), way, seed))
+                pool, tiers = made.get(name) or Pool(None, ["a", "b"]), seed < FIRST + COUNTED
+                looks = list(choices(models, pool, way, seed, tiers=tiers))
                 seconds = time.process_time() - started
-                store.add({"pool": name, "seed": seed, "looks": looks, "seconds": seconds})
+                made_with = {"version": version_of("assured" if way == "tiers" else way)}
+                store.add({"pool": name, "seed": seed, "looks": looks, "seconds": seconds} | made_with)
 
 
 def summary() -> list[dict[str, Any]]:
@@ -249,6 +251,7 @@ def summary() -> list[dict[str, Any]]:
                         "pool": name,
                         "way": way,
                         "labels": labels,
+                        "version": " / ".join(sorted({run.get("version", BEFORE) for run in own})),
                         "runs": len(own),
                         "regret": round(float(regret.mean()), 5),
                         "within_1_point": round(float((regret <= NEAR + 1e-12).mean()), 3),

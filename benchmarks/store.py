@@ -16,10 +16,21 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from altmas.methods.assured.recipe import EDITION
+from altmas.version import __version__
+
 RESULTS: Final = Path(__file__).parent / "results"
 RUNS: Final = RESULTS / "runs"
 
 Row = dict[str, Any]
+
+BEFORE: Final = "before 0.1.0"
+"""The version of runs that carry none."""
+
+
+def version_of(method: str) -> str:
+    """The version of the package, and the edition of `assured`, that runs are made with now."""
+    return f"{__version__}, edition {EDITION}" if method == "assured" else __version__
 
 
 class Runs:

@@ -225,14 +225,17 @@ class Cell:
     def editions(self) -> tuple[str, ...]:
         """The editions of the method that give the same numbers here.
 
-        2.4 changed gaps between answers (and slices), 2.5 all that is asked for beside accuracy of the whole pool.
+        2.4 changed gaps between answers (and slices), 2.5 all that is asked for beside accuracy of the whole pool, 2.6
+        what comes of skips.
         """
         if self.method != "assured":
-            return ("2.3", "2.4", EDITION)
-        if CASES[self.case].metrics != ("accuracy",):
-            return (EDITION,)
+            return ("2.3", "2.4", "2.5", EDITION)
         telling = TELLINGS[self.telling]
-        return ("2.4", EDITION) if telling.shuffled or telling.left_open else ("2.3", "2.4", EDITION)
+        if telling.skipped:
+            return (EDITION,)
+        if CASES[self.case].metrics != ("accuracy",):
+            return ("2.5", EDITION)
+        return ("2.4", "2.5", EDITION) if telling.shuffled or telling.left_open else ("2.3", "2.4", "2.5", EDITION)
 
     @property
     def runs(self) -> Runs:
@@ -459,8 +462,9 @@ while the interval rule was chosen.
 - What waits moves nothing: a contract test holds every method to the same numbers with and without points that
   were asked for and not answered.
 - What is left: intervals are wider than needed where errors are rare and the sample happened to see them; metrics
-  of rare classes have wide intervals, because positives that nobody has seen may be anywhere; wrong labels and
-  skips that depend on the truth are outside any interval.
+  of rare classes have wide intervals, because positives that nobody has seen may be anywhere; wrong labels are
+  outside any interval. With skips figures are about the points that can be labelled, whatever skips depend on
+  (tests/test_skips.py).
 
 {table}
 """

@@ -56,7 +56,8 @@ def test_levels_and_changes_are_the_estimates_and_a_drop_is_shown(dropped):
         assert session.monitor(tolerance=0.6).answer == "no drop"
         assert session.monitor(against="w0").answer == "drop"
         assert "a drop against w1 is shown" in found.summary and "95%" in found.summary
-        assert session.monitor("error").answer == "drop"  # lower is better
+        risen = session.monitor("error")  # lower is better
+        assert risen.answer == "drop" and "a rise against w1 is shown" in risen.summary and risen.worse == "rise"
 
 
 def test_the_sequence_of_a_wave_is_that_of_its_draws_alone():

@@ -135,3 +135,20 @@ def test_without_skips_nothing_changes():
     history = told(task, truth, np.zeros(len(pool), np.bool_), 40)
     samples = Assured()._samples(task, history, stages_of(history))
     assert labelable(samples, pool, history) is None
+
+
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_an_estimate_says_what_skipped_points_may_hide(method):
+    pool, truth, silent = world(3, "random")
+    session = altmas.Session.create(None, pool, method=method, metrics=["accuracy"], seed=3)
+    for query in session.ask(60):
+        if silent[query.index]:
+            session.skip(query.id, "blurred")
+        else:
+            session.tell(query.id, pool.classes[truth[query.index]])
+    (estimate,) = session.estimate()
+    skipped = int(silent[session.history.drawn].sum())
+    share = skipped / 60
+    low, high = estimate.value * (1 - share), estimate.value * (1 - share) + share
+    assert skipped and estimate.note.startswith(f"{skipped} of 60 points had no answer")
+    assert estimate.note.endswith(f"always right there, {low:.3f} to {high:.3f}")

@@ -140,6 +140,16 @@ def within(estimate: Estimate, possible: tuple[float, float]) -> Estimate:
     return replace(estimate, value=min(max(estimate.value, low), high), low=ends[0], high=ends[1])
 
 
+def skip_note(metric: Metric, value: float, labels: int, skipped: int) -> str:
+    """What skipped points may hide: how many they are and, of a share of right answers, how far they could move it."""
+    share = skipped / (labels + skipped)
+    bounds = ""
+    if metric.about.right_or_wrong and not math.isnan(value):
+        low, high = value * (1 - share), value * (1 - share) + share
+        bounds = f"; if the model is always wrong or always right there, {low:.3f} to {high:.3f}"
+    return f"{skipped} of {labels + skipped} points had no answer ({share:.0%}){bounds}"
+
+
 ABOUT_WHAT = {
     "pool": "this pool",
     "source": "all rows that this pool is a random sample of",

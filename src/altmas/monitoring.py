@@ -90,6 +90,7 @@ class Monitor(Sequence[Level]):
     """The waves in order; `answer` is that of the newest.
 
     proven  whether the alarm has a finite-sample proof; else it rests on intervals that hold for many labels
+    worse   what getting worse is called: a drop or, of a metric that is better when it is lower, a rise
     """
 
     metric: str
@@ -97,6 +98,7 @@ class Monitor(Sequence[Level]):
     confidence: float
     tolerance: float
     proven: bool
+    worse: Literal["drop", "rise"] = "drop"
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -106,7 +108,7 @@ class Monitor(Sequence[Level]):
 
     @property
     def answer(self) -> Answer:
-        """Whether a drop is shown in the newest wave."""
+        """Whether a drop (or a rise, if that is worse) is shown in the newest wave."""
         return self.levels[-1].answer
 
     @property
@@ -115,9 +117,9 @@ class Monitor(Sequence[Level]):
         last = self.levels[-1]
         beyond = f" of more than {self.tolerance:g}" if self.tolerance else ""
         finding = {
-            "drop": f"a drop{beyond} against {last.against} is shown",
-            "no drop": f"no drop{beyond} against {last.against} is shown",
-            "cannot tell": f"whether there is a drop against {last.against} cannot be told yet",
+            "drop": f"a {self.worse}{beyond} against {last.against} is shown",
+            "no drop": f"no {self.worse}{beyond} against {last.against} is shown",
+            "cannot tell": f"whether there is a {self.worse} against {last.against} cannot be told yet",
         }[self.answer]
         if not last.against:
             finding = "there is nothing to compare it with yet"
@@ -173,7 +175,8 @@ def monitor(
     compared = [against if against is not None else waves[index - 1] if index else "" for index in range(len(waves))]
     levels, proven = _levels(now, on_waves, waves, compared, float(tolerance))
     base = metric or now.task.metrics[0].name
-    return Monitor(base, tuple(levels), now.task.confidence, float(tolerance), proven)
+    worse: Literal["drop", "rise"] = "rise" if on_waves[0].lower_is_better else "drop"
+    return Monitor(base, tuple(levels), now.task.confidence, float(tolerance), proven, worse)
 
 
 def waves_in_order(pool: Pool, history: History) -> list[str]:

@@ -40,7 +40,7 @@ def monitor(
 ) -> None:
     """Whether the newest wave is worse, for pipelines: exit 0 no drop shown, 1 a drop is shown, 3 cannot tell yet.
 
-    A drop is shown by confidence sequences that hold at every look and for all waves together: the chance that any
+    Of a metric that is better when it is lower (error, cost, log loss) it is a rise. A drop is shown by confidence sequences that hold at every look and for all waves together: the chance that any
     alarm is ever false is 5 % at most (1 - confidence). "Cannot tell yet" means fewer than 20 labels in either wave.
     """
     with opt.opened(session) as opened, show.working("estimating"):
@@ -50,7 +50,7 @@ def monitor(
     if json:
         show.as_json(levels.to_dict())
     else:
-        columns = ("wave", "items", "labels", levels.metric, "interval", "change", "at every look", "drop")
+        columns = ("wave", "items", "labels", levels.metric, "interval", "change", "at every look", levels.worse)
         show.table(columns, map(_row, levels), right=columns[1:7])
         show.paragraph(levels.summary)
     raise typer.Exit(EXIT_OF[levels.answer])

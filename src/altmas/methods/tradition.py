@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.belief import Belief
-from altmas.estimates import Estimate, Estimates
+from altmas.estimates import Estimate, Estimates, skip_note
 from altmas.history import Batch, History
 from altmas.intervals import anytime_quantile
 from altmas.methods.draws import answered_whole, uniform_draws, uniform_group_draws
@@ -128,7 +128,7 @@ class Tradition(Method):
             return self._gap(task, history, metric)
         look = one_look(task, history)
         found = with_left_open(look, history, metric, partial(self._if_supposed, look, history, metric))
-        return _of_all_looks(task, found)
+        return _of_all_looks(task, _with_skips(task, history, metric, found))
 
     def _if_supposed(self, task: Task, history: History, metric: Metric, supposed: Supposed | None) -> Estimate:
         """The estimate of any metric but a gap, if points that were left open had the supposed labels."""
@@ -170,6 +170,15 @@ def one_look(task: Task, history: History) -> Task:
     planned = max(FIRST, (task.budget or 400) // 2)
     quantile = anytime_quantile(task.confidence, history.drawn_labels, planned)
     return replace(task, confidence=min(2 * NormalDist().cdf(quantile) - 1, SUREST))
+
+
+def _with_skips(task: Task, history: History, metric: Metric, found: Estimate) -> Estimate:
+    """The estimate with a note on skipped points of the metric, unless it says something else already."""
+    members = metric.members(task.pool)
+    skipped = sum(members is None or bool(members[row]) for row in history.skipped)
+    if not skipped or found.note:
+        return found
+    return replace(found, note=skip_note(metric, found.value, found.labels, skipped))
 
 
 def _of_all_looks(task: Task, found: Estimate) -> Estimate:

@@ -45,7 +45,7 @@ def _watched(waves: Plain, content: Plain) -> Plain:
         few = f"That takes {LEAST_DRAWN} drawn labels in {wave} and in {before['wave']}."
         return {"verdict": f"It cannot be told yet whether {metric} is worse in {wave}.", "next": few, "tone": "open"}
     row = last | {"bounds": content["metrics"][0]["bounds"]}
-    shown = f"{'A' if answer == 'drop' else 'No'} drop is shown"
+    shown = f"{'A' if answer == 'drop' else 'No'} {waves['worse']} is shown"
     fact = f"{metric} in {wave} is {share(row, last['value'])} ({_bare(row, last['low'])}–{_bare(row, last['high'])})"
     sure = f"All such alarms, over all waves and looks, are right with probability {100 * waves['confidence']:g} %"
     sure += "." if waves["proven"] else " if labels are many."

@@ -11,7 +11,7 @@ import numpy as np
 from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
 from altmas.errors import MethodError
-from altmas.estimates import Estimate, Estimates
+from altmas.estimates import Estimate, Estimates, skip_note
 from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.intervals import (
@@ -28,7 +28,7 @@ from altmas.methods.assured.diagnostics import diagnose
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.linearised import Estimators, Linearised
-from altmas.methods.assured.notes import exact_note, insufficient, skip_note, undefined, unmet_note, unreached_note
+from altmas.methods.assured.notes import exact_note, insufficient, undefined, unmet_note, unreached_note
 from altmas.methods.assured.ordered import value_spread, values_in
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
@@ -347,7 +347,9 @@ class Assured(Method):
         low, high = interval_of(linear, value, factor, ahead)
         if able is not None:
             low, high = able.widened(linear, (low, high), value, factor)
-        note = skip_note(metric, linear) if linear.skipped else unmet_note(linear) or metric.about.caution
+        note = unmet_note(linear) or metric.about.caution
+        if linear.skipped:
+            note = skip_note(metric, linear.value, linear.labels, linear.skipped)
         least = 0.0 if ahead is None else ahead.least_half_width(factor)
         worth = linear.effective_labels()
         if ahead is not None and not task.ahead:

@@ -56,12 +56,3 @@ def unmet_note(linear: Linearised) -> str:
         f"{unmet} of {linear.classes} classes have neither an answer nor a label: the mean is over the others, and the "
         "interval allows for their occurring"
     )
-
-
-def skip_note(metric: Metric, linear: Linearised) -> str:
-    share = linear.skipped / (linear.labels + linear.skipped)
-    bounds = ""
-    if metric.about.right_or_wrong:
-        low, high = linear.value * (1 - share), linear.value * (1 - share) + share
-        bounds = f"; if the model is always wrong or always right there, {low:.3f} to {high:.3f}"
-    return f"{linear.skipped} of {linear.labels + linear.skipped} points had no answer ({share:.0%}){bounds}"

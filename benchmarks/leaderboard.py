@@ -36,7 +36,7 @@ TOO_MANY = 1000
 NETWORKS = ("altmas", "bald", "batchbald", "ase", "xwed")
 SCORELESS = ("tradition", "trust", *NETWORKS)
 """Methods that look at no scores: their runs on hard labels stand in both tracks."""
-REPEATS = {"tradition": 1000, "trust": 100, "katariya": 20, "spe": 10} | dict.fromkeys(NETWORKS, 3)
+REPEATS = {"tradition": 1000, "trust": 100, "katariya": 20, "spe": 10} | dict.fromkeys(NETWORKS, 5)
 """Runs of each method; those that are not named cost little and get USUAL."""
 USUAL = 40
 LARGE, LARGE_SHARE = 20_000, 0.5

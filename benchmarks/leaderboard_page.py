@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ Array = NDArray[Any]
 PAGE: Final = DOCS / "leaderboard.md"
 FIGURE: Final = RESULTS / "leaderboard.png"
 TABLE: Final = RESULTS / "leaderboard.csv"
+BEST: Final = RESULTS / "leaderboard_best.csv"
 REFERENCE: Final = RESULTS / "reference.csv"
 OWN: Final = "assured"
 LEAST_RUNS: Final = 10
@@ -50,6 +51,7 @@ DEFINED: Final = 0.9
 """Share of its runs in which an estimate has to be defined for the same."""
 BEHIND: Final = 0.9
 KEY: Final = ("pool", "track", "metric", "method")
+BEST_KEY: Final = ("pool", "track", "metric", "among")
 OF_RUNS: Final = ("labels", "repeats", "undefined", "truth", "bias", "rmse", "coverage", "width")
 WORTH: Final = ("label_value", "label_value_low", "label_value_high")
 MOST: Final = 100
@@ -115,7 +117,8 @@ def summary(names: list[str], before: list[Row] | None = None) -> list[Row]:
     """One row for each pool, track, metric, method and number of labels; one without numbers where it cannot or was
     not run.
 
-    before  rows of an earlier table, which stay where there are no runs here, with the version that they are of
+    before  rows of an earlier table, which stay where there are no runs here, with the version that they are of, or
+            fewer runs of the same version
     """
     rows: list[Row] = []
     kept: dict[tuple[str, ...], list[Row]] = {}
@@ -128,15 +131,21 @@ def summary(names: list[str], before: list[Row] | None = None) -> list[Row]:
             key = {"pool": pool, "track": track, "metric": metric, "method": method}
             able, reason = can(cell)
             mine = runs_of(cell).get(metric, [])
+            earlier = kept.get((pool, track, metric, method), [])
             if metric not in able:
                 rows.append(key | {"status": f"cannot: {reason}"})
-            elif not mine:
-                rows += kept.get((pool, track, metric, method), [key | {"status": "not run"}])
+            elif not mine or any(_rests_on_more(row, version_of(method), mine) for row in earlier):
+                rows += earlier or [key | {"status": "not run"}]
             else:
                 made = key | {"version": version_of(method), "status": "run"}
                 summed = Simulation([*random, *mine] if method != "tradition" else mine).summary()
                 rows += [made | _numbers(row, summed) for row in summed if row["method"] == method]
     return rows
+
+
+def _rests_on_more(earlier: Row, version: str, runs: list[Row]) -> bool:
+    """Whether a row of an earlier table is of this version and of more runs than these."""
+    return bool(earlier["version"] == version and earlier["repeats"] > len({run["repeat"] for run in runs}))
 
 
 def committed_rows() -> list[Row]:
@@ -221,24 +230,47 @@ def with_interval(squared: dict[str, Array]) -> dict[str, Array]:
 # ---------------------------------------------------------------- tables of the page
 
 
+def best_rows(names: list[str], rows: list[Row]) -> list[Row]:
+    """The comparison at each place, among all methods and among those with an interval.
+
+    rows  the table of the leaderboard. Where a method that it has at a place was not run here, the committed comparison
+          stays: the best of some methods would not be the best.
+    """
+    ran: dict[tuple[str, str, str], set[str]] = {}
+    for row in rows:
+        if row["status"] == "run":
+            ran.setdefault((row["pool"], row["track"], row["metric"]), set()).add(row["method"])
+    kept = {tuple(row[name] for name in BEST_KEY): row for row in read_numbers(BEST)}
+    found = []
+    for place in places(names):
+        squared = squared_errors(*place, BUDGETS[-1])
+        for among, able in (("all", squared), ("interval", with_interval(squared))):
+            key = dict(zip(BEST_KEY, (*place, among), strict=True))
+            if ran.get(place, set()) <= squared.keys():
+                comparison = compared(able)
+                found += [key | asdict(comparison)] if comparison is not None else []
+            elif tuple(key.values()) in kept:
+                found.append(kept[tuple(key.values())])
+    return found
+
+
 def best_table(names: list[str], _rows: list[Row]) -> str:
     """The best method of each place at the last number of labels, of all and of those with an interval."""
-    labels = BUDGETS[-1]
-    lines = []
-    ratios: list[float] = []
-    for key in places(names):
-        squared = squared_errors(*key, labels)
-        every, sure = compared(squared), compared(with_interval(squared))
-        lines.append([*key, _shown(every), _shown(sure)])
-        if sure is not None and math.isfinite(sure.ratio):
-            ratios.append(sure.ratio)
+    found = {
+        tuple(row[name] for name in BEST_KEY): Comparison(*(row[one.name] for one in fields(Comparison)))
+        for row in read_numbers(BEST)
+    }
+    lines = [[*key, *(_shown(found.get((*key, among))) for among in ("all", "interval"))] for key in places(names)]
     table = markdown(["pool", "track", "metric", "best of all: ratio", "best with an interval: ratio"], lines)
-    if any(ratios):
-        mean = _geometric([ratio for ratio in ratios if ratio > 0])
+    ratios = [comparison.ratio for key, comparison in found.items() if key[-1] == "interval"]
+    if ratios:
+        mean = _geometric([min(max(ratio, 1 / MOST), MOST) for ratio in ratios])
+        exact, ahead = sum(ratio < 1 / MOST for ratio in ratios), sum(ratio >= 1 for ratio in ratios)
         table += (
-            f"\n\nGeometric mean of `{OWN}` to the best other method with an interval: {mean:.2f} over the "
-            f"{sum(r > 0 for r in ratios)} places where that one is not exact. Of all {len(ratios)} ratios "
-            f"{sum(r >= 1 for r in ratios)} are at least 1 and {sum(r < BEHIND for r in ratios)} below {BEHIND}."
+            f"\n\nGeometric mean of `{OWN}` to the best other method with an interval: {mean:.2f} over {len(ratios)} "
+            f"places, where ratios below 1/{MOST} count as 1/{MOST} ({exact} places: the other is all but exact) and "
+            f"those above {MOST} as {MOST}. {ahead} ratios are at least 1 and "
+            f"{sum(ratio < BEHIND for ratio in ratios)} below {BEHIND}."
         )
     return table
 
@@ -389,6 +421,7 @@ def rewrite(names: list[str]) -> None:
     runs_of.cache_clear()
     rows = summary(names, committed_rows())
     write_csv(TABLE, rows)
+    write_csv(BEST, best_rows(names, rows))
     draw(names, rows)
     rewrite_page(PAGE, {name: table(names, rows) for name, table in TABLES.items()})
 

@@ -32,6 +32,14 @@ def plain(accuracy: float, n: int = 10_000) -> Made:
     return _two_classes(rng, right)
 
 
+def rare_class(n: int = 2_000) -> Made:
+    """One point in twenty is of class 1, the model is right about 0.95 of all, and nothing tells them apart."""
+    rng = np.random.default_rng(17)
+    truth = (rng.random(n) < 0.05).astype(np.int64)
+    predictions = np.where(rng.random(n) < 0.95, truth, 1 - truth)
+    return Pool(None, predictions, classes=[0, 1]), truth
+
+
 def two_levels(score: float, error: float, n: int = 10_000) -> Made:
     """Nine tenths at a high score with this error rate, one tenth at 0.6 (rightly)."""
     rng = np.random.default_rng(2)

@@ -44,6 +44,7 @@ from benchmarks.made_pools import (  # noqa: E402
     many_classes,
     opposite,
     plain,
+    rare_class,
     small_slices,
     smooth,
     twins,
@@ -57,6 +58,8 @@ from benchmarks.tables import DOCS, markdown  # noqa: E402
 
 TABLE = RESULTS / "validity.csv"
 PAGE = DOCS / "validity.md"
+EDITIONS = ("2.3", "2.4", "2.5", "2.6", EDITION)
+"""Editions of `assured` whose rows the table may have, the present one last."""
 STEP, EARLY = 10, 30
 """Labels told between two looks at the waiting points; labels after which a pool grows."""
 
@@ -84,6 +87,8 @@ OF_TWO_MODELS = (
     "v2: accuracy@part=large - v2: accuracy@part=small",
     ("function", geometric_mean_of_recalls),
 )
+
+OF_FEW_LABELS = ("accuracy", "share[1]", "precision[1]", "recall[1]", "f1[1]", "kappa")
 
 OF_SMALL_SLICES = (
     "accuracy@part=worse",
@@ -116,6 +121,8 @@ CASES: dict[str, Case] = {
     "drift": Case(drift, (60, 100, 200, 400), ("accuracy", "recall[1]")),
     "two models": Case(two_models, (60, 100, 200, 400), OF_TWO_MODELS),
     "small slices": Case(small_slices, (100, 150, 250), OF_SMALL_SLICES),
+    "coin flips": Case(lambda: plain(0.5), (5, 10, 15, 20, 30), OF_FEW_LABELS),
+    "rare class": Case(rare_class, (5, 10, 15, 20, 40), OF_FEW_LABELS),
     "wide": Case(wide, (10, 40, 200, 1000), ("accuracy", "recall[1]")),
 }
 
@@ -226,16 +233,20 @@ class Cell:
         """The editions of the method that give the same numbers here.
 
         2.4 changed gaps between answers (and slices), 2.5 all that is asked for beside accuracy of the whole pool, 2.6
-        what comes of skips.
+        what comes of skips, 2.7 intervals of fewer than 20 labels, which are wider: `wide` at 10 labels is of 2.5.
         """
-        if self.method != "assured":
-            return ("2.3", "2.4", "2.5", EDITION)
-        telling = TELLINGS[self.telling]
-        if telling.skipped:
-            return (EDITION,)
-        if CASES[self.case].metrics != ("accuracy",):
-            return ("2.5", EDITION)
-        return ("2.4", "2.5", EDITION) if telling.shuffled or telling.left_open else ("2.3", "2.4", "2.5", EDITION)
+        since = "2.3"
+        if self.method == "assured":
+            telling = TELLINGS[self.telling]
+            if self.case == "tiny 0.8":
+                since = EDITION
+            elif telling.skipped:
+                since = "2.6"
+            elif CASES[self.case].metrics != ("accuracy",):
+                since = "2.5"
+            elif telling.shuffled or telling.left_open:
+                since = "2.4"
+        return EDITIONS[EDITIONS.index(since) :]
 
     @property
     def runs(self) -> Runs:

@@ -138,20 +138,27 @@ def _edge(value: float, bound: float, accepted: Callable[[float], bool], steps: 
 # ---------------------------------------------------------------- shares
 
 
+FEW_TRIALS = 10
+"""Trials below which an interval of a share is never inside Clopper and Pearson's."""
+
+
 def share_evidence(share: float, trials: float, quantile: float) -> Evidence:
     """What a share in n trials says; n may be effective, infinite (exact) or 0 (no news).
 
     The variance of a candidate q is q (1 - q)/n, which gives Wilson's interval (B2). That one is too bold where one
     unlikely outcome was met: after one error in n it says that errors are at least 0.18/n. The interval is never inside
-    Clopper and Pearson's on that side, which says 0.025/n.                                                  (B4)
+    Clopper and Pearson's on that side, which says 0.025/n; and on neither side in fewer than FEW_TRIALS trials, where
+    Wilson's holds in 0.8 of samples for some shares.                                                        (B4)
     """
     if math.isinf(trials):
         return Evidence(0.0)
     if trials <= 0:
         return Evidence(math.inf)
     tilt, rare = (1 - 2 * share) / trials, min(share, 1 - share)
-    seldom = rare - exact_lower(rare, trials, quantile)
-    unseen = (seldom, 0.0) if share <= 0.5 else (0.0, seldom)
+    seldom, often = rare - exact_lower(rare, trials, quantile), 0.0
+    if trials < FEW_TRIALS:
+        often = 1 - exact_lower(1 - rare, trials, quantile) - rare
+    unseen = (seldom, often) if share <= 0.5 else (often, seldom)
     return Evidence(share * (1 - share) / trials, -tilt, tilt, 1 / trials, *unseen)
 
 

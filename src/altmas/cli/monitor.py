@@ -40,8 +40,9 @@ def monitor(
 ) -> None:
     """Whether the newest wave is worse, for pipelines: exit 0 no drop shown, 1 a drop is shown, 3 cannot tell yet.
 
-    Of a metric that is better when it is lower (error, cost, log loss) it is a rise. A drop is shown by confidence sequences that hold at every look and for all waves together: the chance that any
-    alarm is ever false is 5 % at most (1 - confidence). "Cannot tell yet" means fewer than 20 labels in either wave.
+    A drop is shown by confidence sequences that hold at every look and for all waves together: the chance that any
+    alarm is ever false is 5 % at most (1 - confidence). "Cannot tell yet" means fewer than 20 labels in either wave. Of
+    a metric that is better when it is lower (error, cost, log loss) a rise is looked for in place of a drop.
     """
     with opt.opened(session) as opened, show.working("estimating"):
         levels = opened.monitor(metric, against=against, tolerance=tolerance)

@@ -302,6 +302,11 @@ class Metric:
         num, den = linear_tables(self.kind, 2, (1,))
         return num[:, truly], den[:, truly]
 
+    def is_linear(self, n_classes: int) -> bool:
+        """Whether it is a sum over points divided by a number that no label changes: accuracy, a share, a precision."""
+        tables = self.ratio(n_classes)
+        return tables is not None and bool((tables[1] == tables[1][:, :1]).all())
+
     def pick(self, by_kind: Mapping[str, T]) -> T | None:
         """What a table of closed forms by kind holds for it; None where the general way has to do."""
         return by_kind.get(self.kind) if self.rows is predicted_rows else None

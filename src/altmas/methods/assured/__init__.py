@@ -11,7 +11,7 @@ import numpy as np
 from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
 from altmas.errors import MethodError
-from altmas.estimates import Estimate, Estimates, skip_note
+from altmas.estimates import FLOOR, Estimate, Estimates, skip_note
 from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.intervals import (
@@ -332,13 +332,16 @@ class Assured(Method):
         if linear.unlabelled == 0 and not math.isnan(linear.value) and not task.beyond:
             value, worth = linear.value, float(linear.of_points)
             return Estimate(metric.name, value, value, value, *common, worth, kind, exact_note(linear))
-        if math.isnan(linear.value) or (linear.drawn == 0 and linear.unlabelled > 0):
+        if math.isnan(linear.value) or (linear.drawn == 0 and linear.unlabelled > 0) or not linear.told:
             return Estimate(
                 metric.name, math.nan, math.nan, math.nan, *common, note=insufficient(metric, linear, len(task.pool))
             )
         value = min(metric.bounds[1], max(metric.bounds[0], linear.value))
         if metric.about.over_classes and linear.labels < linear.classes:
             note = f"no interval: fewer labels ({linear.labels}) than classes ({linear.classes}) to average over"
+            return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
+        if linear.drawn < FLOOR and not metric.is_linear(len(task.pool.classes)):
+            note = f"no interval: fewer than {FLOOR} labels count so far, and a few can move it from end to end"
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
         ahead = ahead_of(linear, missed_tail(factor), task.fraction) if task.beyond else None
         if ahead is not None and ahead.too_few:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from altmas.estimates import LEAST_DRAWN
 from altmas.intervals import score_interval
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.linearised import Linearised
@@ -56,8 +57,15 @@ def ahead_of(linear: Linearised, tail: float, fraction: float = 0.0) -> PoolSpre
 def interval_of(
     linear: Linearised, value: float, factor: float, ahead: PoolSpread | None = None
 ) -> tuple[float, float]:
-    """The interval of a metric to first order: about the pool, or with what the pool says about data like it."""
+    """The interval of a metric to first order: about the pool, or with what the pool says about data like it.
+
+    While fewer than LEAST_DRAWN labels count, Student's quantile with one degree of freedom less than there are labels
+    takes the place of the normal one: so few squared residuals say too little of their variance (V17).
+    """
     bounds, quantile = linear.metric.bounds, factor if ahead is None else ahead.quantile(factor)
+    counted = sum(len(sample.rows) for sample in linear.estimator.samples)
+    if counted < LEAST_DRAWN:
+        quantile = max(quantile, student_like(factor, max(counted - 1, 1)))
     if linear.together is not None:
         quantile = max(quantile, student_like(factor, max(groups_drawn(linear, linear.together.units) - 1, 1.0)))
     low, high = score_interval(value, lambda candidate: joined(linear.evidence(candidate), ahead), bounds, quantile)

@@ -64,6 +64,14 @@ class Linearised:
     unreached: int = 0
     together: Together | None = None
 
+    @property
+    def told(self) -> bool:
+        """Whether labels tell anything about it: it, or each side of a difference, is defined on them alone."""
+        if self.metric.about.given:  # a function of the user's may not take a few labels of one class
+            return True
+        parts = zip(self.metric.parts, self.sides, strict=True)
+        return not any(math.isnan(part.value(among.pool, among.known_weights)) for (_, part), (_, among, _) in parts)
+
     @cached_property
     def variance(self) -> float:
         """Variance of the estimate at its value."""

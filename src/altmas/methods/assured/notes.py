@@ -22,13 +22,24 @@ def undefined(metric: Metric, task: Task, history: History) -> Estimate:
 def insufficient(metric: Metric, linear: Linearised, points: int) -> str:
     """Why there is no estimate, and how many labels it would take."""
     if linear.drawn:
-        return f"undefined: no label so far tells about {metric.name}"
+        return f"undefined: no label so far tells about {metric.name}{_would_do(metric, linear)}"
     share = linear.size / max(points, 1)
     more = math.ceil(LEAST_DRAWN / share)
     return (
         f"insufficient: no drawn label among these {linear.size:,} points; about {more:,} labels of the pool, "
         f"or {min(LEAST_DRAWN, linear.size)} among them, would do"
     )
+
+
+def _would_do(metric: Metric, linear: Linearised) -> str:
+    """How many labels it would take, of a metric of one class whose answers there are."""
+    own = metric.own_points(linear.estimator.pool)
+    answered = 0 if own is None else int((own & linear.estimator.inside).sum())
+    if answered == 0:
+        return ""
+    more = math.ceil(LEAST_DRAWN * linear.size / answered)
+    among = f"{min(LEAST_DRAWN, answered)} among the {answered:,} points that are answered with its class"
+    return f"; about {min(more, linear.size):,} labels of the pool, or {among}, would do"
 
 
 def exact_note(linear: Linearised) -> str:

@@ -1,0 +1,119 @@
+"""Intervals of a few labels: what a person sees who looks after every label from the first one on."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import altmas
+from altmas.estimates import FLOOR, LEAST_DRAWN
+from altmas.history import History
+from altmas.intervals import FEW_TRIALS, share_interval, student_quantile
+from altmas.methods import METHODS, Task
+from altmas.methods.assured.ahead import interval_of
+from altmas.methods.assured.linearised import Estimators
+from altmas.methods.assured.stages import stages_of
+from altmas.metrics import metric_set, truth_values
+from altmas.simulate import label_until
+
+METRICS = ("accuracy", "share[1]", "precision[1]", "recall[1]", "f1[1]", "kappa")
+Z = 1.959963984540054
+
+
+def world(seed: int, share: float, accuracy: float, n: int = 800):
+    rng = np.random.default_rng([seed, 7])
+    truth = (rng.random(n) < share).astype(int)
+    predictions = np.where(rng.random(n) < accuracy, truth, 1 - truth)
+    return altmas.Pool(None, predictions, classes=[0, 1]), truth
+
+
+def after(method: str, seed: int, labels: int, share: float = 0.5, accuracy: float = 0.5):
+    pool, truth = world(seed, share, accuracy)
+    task = Task(pool, metric_set(METRICS, pool), seed=seed)
+    history = label_until(METHODS[method](), task, History(len(pool)), labels, 1, truth.__getitem__)
+    return task, truth, history
+
+
+def test_a_few_labels_reach_as_far_as_students_quantile():
+    for labels in (5, 12, LEAST_DRAWN - 1, LEAST_DRAWN):
+        task, _, history = after("assured", 1, labels)
+        samples = METHODS["assured"]()._samples(task, history, stages_of(history))
+        linear = Estimators(samples, task, history).linearised(task.metrics[0], 0.0)  # nothing unseen is priced
+        wanted = student_quantile(0.95, labels - 1) if labels < LEAST_DRAWN else Z
+        evidence = linear.evidence(linear.value)
+        scored = math.sqrt(wanted**2 * evidence.variance / (1 + wanted**2 * evidence.curve))
+        low, high = interval_of(linear, linear.value, Z)
+        skewed = max(evidence.skew_low, evidence.skew_high) * wanted**2
+        assert high - linear.value >= min(scored, 1 - linear.value) - 1e-9
+        assert high - low <= 2 * (scored + skewed + evidence.half_point) + 1e-9
+
+
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_below_ten_labels_what_a_few_can_move_from_end_to_end_has_no_interval(method):
+    task, _, history = after(method, 2, FLOOR - 1, 0.05, 0.95)
+    estimates = {estimate.metric: estimate for estimate in METHODS[method]().estimate(task, history)}
+    assert not math.isnan(estimates["accuracy"].low)
+    if method == "assured":
+        for name in ("recall[1]", "f1[1]", "kappa"):
+            assert math.isnan(estimates[name].low) and "fewer than 10 labels" in estimates[name].note
+    task, _, history = after("assured", 2, FLOOR, 0.05, 0.95)
+    assert all(not math.isnan(estimate.low) for estimate in METHODS["assured"]().estimate(task, history))
+
+
+def test_a_class_of_which_no_label_tells_has_no_figure_and_says_how_many_labels_would_do():
+    rng = np.random.default_rng(5)
+    predictions, truth = rng.integers(0, 40, 800), rng.integers(0, 40, 800)
+    pool = altmas.Pool(None, predictions, classes=[str(c) for c in range(40)])
+    task = Task(pool, metric_set(["accuracy", "per_class"], pool), seed=5)
+    history = label_until(METHODS["assured"](), task, History(len(pool)), 30, 5, truth.__getitem__)
+    answered, members = (set(of[history.labelled].tolist()) for of in (predictions, truth))
+    for estimate in METHODS["assured"]().estimate(task, history):
+        kind, _, code = estimate.metric.rstrip("]").partition("[")
+        told = kind == "accuracy" or int(code) in (answered if kind == "precision" else members)
+        assert math.isnan(estimate.value) != told and math.isnan(estimate.effective_labels) != told
+        if not told:
+            points = int((predictions == int(code)).sum())
+            assert f"no label so far tells about {estimate.metric}; about " in estimate.note
+            assert estimate.note.endswith(
+                f"or {min(20, points)} among the {points} points that are answered with its class, would do"
+            )
+
+
+@pytest.mark.parametrize("trials", range(1, FEW_TRIALS))
+def test_a_share_in_a_few_trials_is_covered_whatever_it_is(trials):
+    """Exactly, for shares just beside every end of an interval, where coverage is least."""
+    ends = [share_interval(k / trials, trials, Z) for k in range(trials + 1)]
+    beside = np.array([end + step for pair in ends for end in pair for step in (-1e-7, 1e-7)])
+    for share in beside[(beside > 0) & (beside < 1)]:
+        held = [low <= share <= high for low, high in ends]
+        assert binom.pmf(np.arange(trials + 1), trials, share)[held].sum() >= 0.95
+
+
+def coverage(method: str, labels: tuple[int, ...], share: float, accuracy: float, runs: int) -> dict[str, float]:
+    """The least coverage over these numbers of labels, by metric."""
+    held: dict[tuple[str, int], list[bool]] = {}
+    for seed in range(runs):
+        pool, truth = world(seed, share, accuracy)
+        task = Task(pool, metric_set(METRICS, pool), seed=seed)
+        exact, history = truth_values(pool, truth, task.metrics), History(len(pool))
+        for count in labels:
+            history = label_until(METHODS[method](), task, history, count, 1, truth.__getitem__)
+            for estimate in METHODS[method]().estimate(task, history):
+                if not math.isnan(estimate.low):
+                    inside = estimate.low - 1e-9 <= exact[estimate.metric] <= estimate.high + 1e-9
+                    held.setdefault((estimate.metric, count), []).append(inside)
+    return {
+        metric: min(float(np.mean(mine)) for (name, _), mine in held.items() if name == metric and len(mine) > runs / 2)
+        for metric in {name for name, _ in held}
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+@pytest.mark.parametrize(("share", "accuracy"), [(0.5, 0.5), (0.5, 0.6), (0.05, 0.95), (0.3, 0.85)])
+def test_every_look_from_the_first_label_on_holds(method, share, accuracy):
+    runs = 300
+    least = coverage(method, (1, 2, 3, 5, 7, 9, 10, 12, 15, 19), share, accuracy, runs)
+    tolerance = 2.5 * math.sqrt(0.93 * 0.07 / runs)  # the least of some fifty cells
+    assert min(least.values()) >= 0.93 - tolerance, least

@@ -90,6 +90,41 @@ def test_a_share_in_a_few_trials_is_covered_whatever_it_is(trials):
         assert binom.pmf(np.arange(trials + 1), trials, share)[held].sum() >= 0.95
 
 
+def rare_positives(positives: int, n: int = 2000):
+    """Scores that are far too sure, of which a model's curve is made; few positives."""
+    rng = np.random.default_rng([11, positives])
+    truth = np.zeros(n, int)
+    truth[rng.permutation(n)[:positives]] = 1
+    scores = 1 / (1 + np.exp(-6 * (rng.normal(size=n) + 2 * truth - 1.5)))
+    return altmas.Pool(None, (scores >= 0.5).astype(int), scores=np.c_[1 - scores, scores], classes=[0, 1]), truth
+
+
+def test_an_average_precision_rests_on_the_positives_that_were_met():
+    pool, truth = rare_positives(15)
+    task_of = lambda seed: Task(pool, metric_set(["average_precision"], pool), seed=seed)  # noqa: E731
+    exact = truth_values(pool, truth, task_of(0).metrics)["average_precision"]
+    held = []
+    for seed in range(30):
+        history = label_until(METHODS["assured"](), task_of(seed), History(len(pool)), 60, 10, truth.__getitem__)
+        (estimate,) = METHODS["assured"]().estimate(task_of(seed), history)
+        met = int(truth[history.labelled].sum())
+        assert math.isnan(estimate.value) == (met == 0)
+        if met:
+            held.append(estimate.low <= exact <= estimate.high)
+    assert len(held) >= 15 and np.mean(held) >= 0.9  # 0.74 without (B9)
+
+
+@pytest.mark.parametrize("labels", [12, 40, 100])
+def test_a_mean_of_two_grades_is_their_share(labels):
+    truth = np.where(np.random.default_rng(5).random(2000) < 0.05, 0, 4)
+    pool = altmas.Pool(None, None, classes=list("12345"), ids=np.arange(2000))
+    task = Task(pool, metric_set(["mean", "share[>=4]"], pool), seed=labels)
+    history = label_until(METHODS["tradition"](), task, History(len(pool)), labels, 10, truth.__getitem__)
+    mean, share = METHODS["tradition"]().estimate(task, history)
+    assert mean.value == pytest.approx(1 + 4 * share.value)
+    assert mean.low <= 1 + 4 * share.low + 0.05 and mean.high >= 1 + 4 * share.high - 0.05
+
+
 def coverage(method: str, labels: tuple[int, ...], share: float, accuracy: float, runs: int) -> dict[str, float]:
     """The least coverage over these numbers of labels, by metric."""
     held: dict[tuple[str, int], list[bool]] = {}

@@ -206,6 +206,16 @@ def bounded_interval(
     return low + size * from_, low + size * to
 
 
+def variance_at_trials(value: float, variance: float, trials: float, added: float) -> float:
+    """The variance of a mean over few trials between 0 and 1, with `added` more of them that are 0 or 1.          (B9)
+
+    With few trials their spread says nothing: one alone has none.
+    """
+    inner = (value * trials + added / 2) / (trials + added)
+    most = inner * (1 - inner) / trials
+    return (trials * variance + added * most) / (trials + added)
+
+
 def exact_lower(p: float, n: float, z: float) -> float:
     """Clopper and Pearson's lower bound of a share p in n trials."""
     from scipy.special import betaincinv

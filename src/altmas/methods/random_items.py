@@ -36,6 +36,7 @@ from altmas.intervals import (
     normal_quantile,
     score_interval,
     student_quantile,
+    variance_at_trials,
 )
 from altmas.methods.random_sample import Ahead
 from altmas.methods.random_stages import RandomStage, stages_among
@@ -243,7 +244,9 @@ def _plain_interval(
     added = normal_quantile(confidence) ** 2
     smoothed = (worth * variance + added * sum(side.pseudo for side in sides)) / (worth + added)
     if len(sides) == 1 and sides[0].of_class:
-        smoothed = max(smoothed, _at_trials(value, variance, sides[0], added))
+        side = sides[0]
+        left = 1 - side.drawn / side.rest if side.rest > side.drawn else 1.0
+        smoothed = max(smoothed, left * variance_at_trials(value, variance / left, side.of_class, added))
     return bounded_interval(min(max(value, metric.bounds[0]), metric.bounds[1]), smoothed, metric.bounds, quantile)
 
 
@@ -253,17 +256,6 @@ def _skewed(variance: float, sides: list[_Linear]) -> Evidence:
     second = float((terms**2).sum())
     skew = float((terms**3).sum()) / second if second > 0 else 0.0
     return Evidence(variance, max(-skew, 0.0), max(skew, 0.0))
-
-
-def _at_trials(value: float, variance: float, side: _Linear, added: float) -> float:
-    """The variance of an average precision with `added` labels of its class that are 0 or 1.                      (B9)
-
-    It is a mean over the k labels of the class; with few of them their spread says nothing.
-    """
-    k = side.of_class
-    inner = (value * k + added / 2) / (k + added)
-    most = inner * (1 - inner) / k * (1 - side.drawn / side.rest if side.rest > side.drawn else 1.0)
-    return (k * variance + added * most) / (k + added)
 
 
 def _linear(task: Task, history: History, metric: Metric, factor: float, supposed: Supposed | None = None) -> _Linear:

@@ -191,7 +191,7 @@ def _by_variance(metric: Metric, value: float, sample: RandomSample, confidence:
         inner = (value * n + z**2 / 2) / (n + z**2)
         return share_interval(value, inner * (1 - inner) / variance, z)
     quantile = student_quantile(confidence, max(sample.drawn - 1, 1))
-    if sample.ahead is not None:
+    if sample.ahead is not None or not metric.needs_answers:  # a mean of grades is a share of its range
         return bounded_interval(value, variance, metric.bounds, quantile)
     return score_interval(value, Evidence(variance), metric.bounds, quantile)
 
@@ -201,7 +201,7 @@ def _unseen_labels(metric: Metric, sample: RandomSample, tail: float) -> tuple[f
 
     For shares, and for metrics of one class, the interval of a share says that; for means over classes (B7), (B8) do.
     """
-    if metric.classes or metric.about.over_classes or not metric.needs_answers or sample.ahead is not None:
+    if metric.classes or metric.about.over_classes or sample.ahead is not None:
         return 0.0, 0.0
     moves, open_ = metric.gradient(sample.table), sample.rows - sample.counts.sum(1)
     mean = float((sample.counts * moves).sum()) / sample.drawn

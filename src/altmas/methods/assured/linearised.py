@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from altmas.history import History
-from altmas.intervals import Evidence
+from altmas.intervals import Evidence, normal_quantile, variance_at_trials
 from altmas.methods.assured.estimator import Base, Difference
 from altmas.methods.assured.parts import StageSample, residuals_of
 from altmas.methods.assured.recipe import RECIPE
@@ -23,6 +23,9 @@ from altmas.metrics.influence import ItemInfluence, sum_of_items
 from altmas.pool import Pool
 from altmas.task import Task
 from altmas.types import Array
+
+PSEUDO_TRIALS = normal_quantile(0.95) ** 2
+"""Members that are taken as seen of a mean over them, as far apart as can be (B9)."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,11 @@ class Linearised:
     unreached: int = 0
     together: Together | None = None
 
+    @cached_property
+    def members(self) -> int:
+        """Labels of its class, for a mean over the points of one class."""
+        return int((self.estimator.known[self.rows] == self.metric.classes[0]).sum())
+
     @property
     def told(self) -> bool:
         """Whether labels tell anything about it: it, or each side of a difference, is defined on them alone."""
@@ -97,11 +105,15 @@ class Linearised:
             unseen_low, unseen_high = sum(lows), sum(highs)
         blend = (RECIPE.prior_df * believed + worth * shown) / (RECIPE.prior_df + worth)
         variance = max(shown, blend)
+        curve = variance / (self.mass * self.spread) if self.spread > 0 else 0.0
+        if self.metric.about.over_members and self.members:
+            value = min(max(self.value, self.metric.bounds[0]), self.metric.bounds[1])
+            variance = max(variance, variance_at_trials(value, variance, self.members, PSEUDO_TRIALS))
         return Evidence(
             variance=variance,
             skew_low=max(-skew, 0.0),
             skew_high=max(skew, 0.0),
-            curve=variance / (self.mass * self.spread) if self.spread > 0 else 0.0,
+            curve=curve,
             unseen_low=unseen_low,
             unseen_high=unseen_high,
             half_point=self.half_point,

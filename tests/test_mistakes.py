@@ -311,6 +311,11 @@ def test_the_command_that_mends_it_is_written_out(name, remedy, world):
             ["--class", "cat", "--class", "dgo"],
             "altmas status --help",
         ),
+        (  # an argument that holds the right words already is not the one that is wrong
+            "target for 'share[B]': it is not asked for; did you mean 'share[B] - share[A]'?",
+            ["--metric", "share[B] - share[A]", "--target", "share[B]=0.1"],
+            "altmas status --metric 'share[B] - share[A]' --target 'share[B] - share[A]=0.1'",
+        ),
         ("budget 12 and accuracy 90 is no value; did you mean 0.9?", ["-b", "12", "a=90"], "altmas status -b 12 a=0.9"),
     ],
 )

@@ -138,9 +138,13 @@ class Ranking(Sequence[Ranked]):
         if self.contender is not None:
             needed = self.labels_to_separate
             more = "more labels than the pool has" if needed is None else f"about {needed:,} more"
+            if needed is None and self.about == "pool":
+                more = "the labels of nearly all points"
             if self.differing is not None and (needed is None or self.differing < needed):
-                more += f", or the labels of the {self.differing:,} points on which the two differ"
+                more += f", or of the {self.differing:,} points without a label on which the two differ"
             sentences.append(f"To tell it from {self.contender} takes {more}.")
+            if len(self.models) > 2:
+                sentences.append("Tiers hold for all models together; `check` may decide one pair earlier.")
         if self.alike:
             sentences.append(f"No label can tell it from {listing(self.alike)}: they say the same of every point.")
         ahead = [ranked.model for ranked in self.models if ranked.behind < 0]
@@ -211,7 +215,10 @@ def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ..
     if contest is None:
         unknown = tuple(Ranked(model, math.nan, math.nan, math.nan, math.nan, TIED) for model in names)
         return Ranking(
-            unknown, *details, note="no drawn label yet: nothing is known about these models", about=task.population
+            unknown,
+            *details,
+            note=f"no drawn label {'counts ' if history.drawn_labels else ''}yet: nothing is known about these models",
+            about=task.population,
         )
     found = _ranking(contest, names, task, history, details)
     return replace(found, about=task.population, differing=_differing(found, task, history, metrics))

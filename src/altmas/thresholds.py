@@ -25,6 +25,7 @@ from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.metric import scores_of
 from altmas.pool import Pool
+from altmas.suggest import listing
 from altmas.types import Array
 
 if TYPE_CHECKING:
@@ -138,7 +139,10 @@ def _metric_of(claim: Claim, pool: Pool) -> Metric:
     (metric, *others) = metric_set([claim.metric], pool)
     accepted = f"write a claim such as 'recall[{pool.classes[-1]}] >= 0.9'; thresholds are chosen for {CHOSEN_FOR}"
     if others:
-        raise PlanError(f"threshold for {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them")
+        names = listing(one.name for one in (metric, *others))
+        raise PlanError(
+            f"threshold for {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}"
+        )
     if not metric.about.paid_in or metric.where is not None or metric.threshold is not None:
         raise PlanError(f"threshold for {claim.metric!r}: no threshold can be chosen for it; {accepted}")
     if claim.relation not in (">=", ">"):

@@ -8,6 +8,7 @@ from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import READ, command
 from altmas.compare import Difference, read_second
+from altmas.suggest import listing
 
 
 @command(
@@ -45,12 +46,16 @@ def compare(
     with opt.opened(session) as opened, show.working("comparing"):
         second, ids = read_second(opened.pool, predictions, prediction, id, encoding)
         comparison = opened.compare(second, metrics or None, ids=ids)
+        asked = () if metrics else opened.task.metrics
     if json:
         show.as_json(comparison.to_dict())
         return
     show.say(comparison.summary)
     columns = ("metric", "first", "second", "difference", "interval", "verdict", "note")
     show.table(columns, map(_row, comparison), right=columns[1:5])
+    compared = {difference.metric for difference in comparison}
+    if left_out := [metric.name for metric in asked if metric.name not in compared]:
+        show.hint(f"not compared, since answers alone do not tell or they are of a named model: {listing(left_out)}")
 
 
 def _row(difference: "Difference") -> tuple[str, ...]:

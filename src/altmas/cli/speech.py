@@ -66,8 +66,10 @@ def mended(sentence: str, command: str, arguments: Sequence[str]) -> str:
     if meant is not None:
         right = meant["name"] or meant["number"]
         wrong = _given(LISTED.sub("", sentence[: meant.start()]), right)
-        for index, argument in enumerate(arguments if wrong else ()):
-            mend = _mended(argument, wrong, right)
+        whole = [index for index, argument in enumerate(arguments) if argument == wrong]
+        held = [index for index, argument in enumerate(arguments) if _mended(argument, right, "") is None]
+        for index in whole or held if wrong else ():
+            mend = _mended(arguments[index], wrong, right)
             if mend is not None:
                 return shlex.join([*command.split(), *arguments[:index], mend, *arguments[index + 1 :]])
     return f"{command} --help"

@@ -109,6 +109,11 @@ def _interval(session: "Session", history: History, estimates: Estimates) -> Ass
     looks = len(session.logged_estimates())
     if "none" in kinds and history.drawn_labels == 0:
         return Assumption(title, "unchecked", "No drawn label is there yet, so there is no interval.")
+    if "none" in kinds and session.method.traits.interval != "none":
+        counted = session.now().counted_labels
+        few = f"{'None' if counted == 0 else f'Only {counted:,}'} of the drawn labels count so far"
+        words = f"{few}: some metrics have no interval yet, and their notes say what is missing."
+        return Assumption(title, "unchecked", words)
     if "none" in kinds:
         return Assumption(title, "warning", "The method gives no interval: its values come without a guarantee.")
     if "credible" in kinds:
@@ -163,8 +168,9 @@ def _labels(session: "Session") -> Assumption:
     return Assumption(
         title,
         "checked" if most <= ACCEPTED_ERRORS else "warning",
-        f"{plural(agreement.points, 'point was', 'points were')} labelled by two people who did not see each other's "
-        f"answer; they agree on {percent(agreement.share)} ({percent(low)} to {percent(high)}; kappa {kappa}). If both "
+        f"{plural(agreement.points, 'point was', 'points were')} labelled by two people; on the page they do not see "
+        "each other's answers, of imported labels that is not known. They agree on "
+        f"{percent(agreement.share)} ({percent(low)} to {percent(high)}; kappa {kappa}). If both "
         f"err alike and independently, {percent(rate)} of the labels are wrong ({percent(least)} to {percent(most)}); "
         "the section on wrong labels shows what that would do.",
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from altmas.errors import MethodError, MetricError
 from altmas.estimates import Estimate
+from altmas.guaranteed import estimates_of
 from altmas.history import History
 from altmas.methods import unsupported
 from altmas.metrics import Metric
@@ -79,7 +80,7 @@ def estimated(session: "Session", history: History, metrics: tuple[Metric, ...])
     if reason:
         return (), f"method {session.method.name} {reason}"
     try:
-        return session.method.estimate(replace(session.task, metrics=metrics, targets=()), history), ""
+        return estimates_of(session.method, replace(session.task, metrics=metrics, targets=()), history), ""
     except (MethodError, MetricError) as cause:
         return (), str(cause)
 

@@ -7,7 +7,7 @@ import math
 import platform
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +19,7 @@ from altmas.alone import models_alone
 from altmas.errors import AltmasError
 from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates, shown_worth
 from altmas.frames import plain
-from altmas.guaranteed import NotOffered, guaranteed_decision
+from altmas.guaranteed import NotOffered, estimates_of, guaranteed_decision
 from altmas.history import History
 from altmas.items.parts import parts_of
 from altmas.methods import check as check_method
@@ -88,6 +88,7 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
         "quality": quality_of(session),
         "ranking": ranking_of(session),
         "waves": waves_of(session),
+        "leading": [metric.name for metric in leading(session)],
         "path": _path(session, history, estimates),
         "classes": classes_of(session, history),
         "confusion": matrix,
@@ -221,7 +222,8 @@ def _path(session: "Session", history: History, estimates: Estimates) -> list[Pl
             task = replace(session.task, metrics=leading(session), targets=())
             if len(past.task.pool) < len(session.pool):  # of the pool as it then was
                 task = replace(past.task, metrics=tuple(metric for metric in past.task.metrics if metric.name in names))
-            by_metric = {estimate.metric: estimate for estimate in session.method.estimate(task, past.history)}
+            task = replace(task, guarantee=False)  # proofs of every step would take minutes
+            by_metric = {estimate.metric: estimate for estimate in estimates_of(session.method, task, past.history)}
         for name in names:
             estimate = by_metric.get(name)
             if estimate is not None:
@@ -230,12 +232,15 @@ def _path(session: "Session", history: History, estimates: Estimates) -> list[Pl
     return rows
 
 
-def leading(session: "Session") -> tuple[Metric, ...]:
+def leading(session: "Session", among: Sequence[Metric] | None = None) -> tuple[Metric, ...]:
     """The metrics with a threshold or target first, then the others; as many as are shown in detail.
+
+    among  those to choose from, by default all that the session was asked for
 
     Where they are many, those of single classes come last and only if there are no others.
     """
-    aims, metrics = {**session.plan.thresholds, **session.plan.targets}, session.task.metrics
+    aims = {**session.plan.thresholds, **session.plan.targets}
+    metrics = session.task.metrics if among is None else tuple(among)
     if len(metrics) > MANY:
         general = [
             metric
@@ -274,13 +279,14 @@ def _sensitivity(session: "Session", matrix: Plain) -> list[Plain]:
 
 
 def _of_whole_table(session: "Session") -> tuple[Metric, ...]:
-    """The leading metrics that the estimated table of the first model gives."""
+    """The leading ones of the metrics that the estimated table of the first model gives."""
     first = {None, *(model.name for model in session.pool.models[:1])}
-    return tuple(
+    given = [
         metric
-        for metric in leading(session)
+        for metric in session.task.metrics
         if metric.where is None and metric.model in first and metric.of_table_of_a_model
-    )
+    ]
+    return leading(session, given)
 
 
 def _label_errors(session: "Session", matrix: Plain) -> Plain | None:
@@ -300,7 +306,7 @@ def _slices(session: "Session", history: History) -> list[Plain]:
         values, counts = np.unique(column, return_counts=True)
         largest = sorted(np.argsort(-counts, kind="stable")[:MOST_SLICES].tolist())
         task = _slice_task(session, name, [str(values[index]) for index in largest])
-        answers = iter(session.method.estimate(task, history) if task.metrics else ())
+        answers = iter(estimates_of(session.method, task, history) if task.metrics else ())
         rows = []
         for index in largest:
             labels = int(labelled[column == values[index]].sum())
@@ -332,7 +338,7 @@ def _differences(session: "Session", history: History, name: str, rows: list[Pla
         check_method(session.method, session.pool, metrics)
     except AltmasError:  # a method that estimates no differences, or a name that can be read in two ways
         return []
-    estimates = session.method.estimate(replace(session.task, metrics=metrics, targets=()), history)
+    estimates = estimates_of(session.method, replace(session.task, metrics=metrics, targets=()), history)
     return [
         {"value": row["value"], "against": largest["value"]}
         | {"difference": estimate.value, "low": estimate.low, "high": estimate.high}

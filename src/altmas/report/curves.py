@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from altmas.estimates import Estimate
+from altmas.guaranteed import estimates_of
 from altmas.history import History
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.metric import scores_of
@@ -76,5 +77,5 @@ def _along(session: "Session", history: History, model: str | None, code: int) -
 
 
 def _estimates(session: "Session", history: History, metrics: Iterable[Metric]) -> dict[str, Estimate]:
-    task = replace(session.task, metrics=tuple(metrics), targets=(), stopping=False)
-    return {estimate.metric: estimate for estimate in session.method.estimate(task, history)}
+    task = replace(session.task, metrics=tuple(metrics), targets=(), stopping=False, guarantee=False)
+    return {estimate.metric: estimate for estimate in estimates_of(session.method, task, history)}

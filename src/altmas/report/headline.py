@@ -47,11 +47,15 @@ def _watched(waves: Plain, content: Plain) -> Plain:
     row = last | {"bounds": content["metrics"][0]["bounds"]}
     shown = f"{'A' if answer == 'drop' else 'No'} {waves['worse']} is shown"
     fact = f"{metric} in {wave} is {share(row, last['value'])} ({_bare(row, last['low'])}–{_bare(row, last['high'])})"
+    better = last["change_high"] if waves["worse"] == "rise" else last["change_low"]
+    improved = better is not None and (better < 0 if waves["worse"] == "rise" else better > 0)
+    was = share(row, before["value"])
+    compared = f"better than the {was} in {before['wave']}" if improved else f"in {before['wave']} it was {was}"
     sure = f"All such alarms, over all waves and looks, are right with probability {100 * waves['confidence']:g} %"
     sure += "." if waves["proven"] else " if labels are many."
     return {
-        "verdict": f"{shown}: {fact}, in {before['wave']} it was {share(row, before['value'])}.",
-        "next": sure if answer == "drop" else f"That is no proof that there is none. {sure}",
+        "verdict": f"{shown}: {fact}, {compared}.",
+        "next": sure if answer == "drop" or improved else f"That is no proof that there is none. {sure}",
         "tone": "bad" if answer == "drop" else "plain",
     }
 

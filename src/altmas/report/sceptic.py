@@ -8,6 +8,7 @@ from scipy.stats import beta
 
 from altmas.history import History
 from altmas.methods import inclusion_of
+from altmas.methods.held_up import held_up
 from altmas.metrics import Metric
 from altmas.report.sensitivity import corrected
 from altmas.session.opinions import Agreement
@@ -38,15 +39,16 @@ def sceptic_of(session: "Session", history: History, content: Plain, *, items: b
 
 
 def weights_of(session: "Session", history: History) -> dict[int, float]:
-    """{row: how many points its label stands for} of the drawn labels; {} where draws have no probability."""
+    """{row: how many points its label stands for} of the drawn labels that count; {} without known probabilities."""
     chances = inclusion_of(session.method, session.pool, history) if has_probabilities(history) else None
     if chances is None:
         return {}
-    stands_for = session.pool.weights
+    in_order, stands_for = session.method.traits.in_order, session.pool.weights
+    waiting = set(held_up(history, session.task.units).labels.tolist()) if in_order else set()
     return {
         row: (1.0 if stands_for is None else float(stands_for[row])) / float(chances[row])
         for row in history.drawn.tolist()
-        if row in history.labels and chances[row] > 0
+        if row in history.labels and row not in waiting and chances[row] > 0
     }
 
 
@@ -180,8 +182,10 @@ def label_errors(
     effects = []
     if table is not None:
         for metric in metrics:
-            values = [float(metric.of_table(corrected(table, min(rate, 0.45)))) for rate in rates]
-            effects.append({"metric": metric.name, "value": values[0], "from": values[1], "to": values[2]})
+            between = [rates[0], *np.linspace(rates[1], rates[2], 21).tolist()]  # the effect may turn on the way
+            values = [float(metric.of_table(corrected(table, min(rate, 0.45)))) for rate in between]
+            known = [value for value in values if math.isfinite(value)] or [math.nan]
+            effects.append({"metric": metric.name, "value": values[0], "from": min(known), "to": max(known)})
     return {
         "points": agreement.points,
         "agreement": {"value": agreement.share, "low": low, "high": high},

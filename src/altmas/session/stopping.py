@@ -99,10 +99,10 @@ def decide(
     thresholds = [goal for goal in goal_list if goal.kind == "threshold"]
     if targets and all(goal.reached for goal in targets):
         return Decision(True, "every target is reached")
-    if thresholds and all(goal.reached for goal in thresholds):
-        return Decision(True, "every threshold is decided")
     by_name = {estimate.metric: estimate for estimate in current}
     missing = [_too_wide(by_name[goal.metric], goal.wanted, current.about) for goal in targets if not goal.reached]
+    if thresholds and all(goal.reached for goal in thresholds):
+        return Decision(True, "; ".join(["every threshold is decided", *missing]))
     missing += [
         f"{goal.metric} is not clear of {goal.wanted:g} yet{f' ({goal.note})' if goal.note else ''}"
         for goal in thresholds

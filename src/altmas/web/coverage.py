@@ -61,15 +61,17 @@ def _agreement(labels: Sequence[Event]) -> dict[str, list[bool]]:
 
 
 def coverage(session: Session) -> dict[str, Any]:
-    """Labels of each class and of each value of a slice, beside the points that there are."""
+    """Labels of each class and of each value of a slice, beside the points that there are; those of the first model."""
     pool, history = session.pool, session.history
     labels = np.bincount(history.codes, minlength=len(pool.classes))
-    predicted = np.bincount(pool.anchor, minlength=len(pool.classes))
+    answers = pool.models[0].predictions if pool.models else pool.anchor
+    predicted = np.bincount(answers, minlength=len(pool.classes))
     classes = [
         {"name": str(name), "labels": int(labels), "predicted": int(points)}
         for name, labels, points in zip(pool.classes, labels, predicted, strict=True)
     ]
     return {
+        "model": pool.models[0].name if len(pool.models) > 1 else "the model",
         "classes": classes,
         "slices": [_slice(name, column, history.labelled) for name, column in pool.slices.items()],
     }

@@ -196,9 +196,9 @@ function covered(rows) {
 }
 
 function drawCoverage() {
-  const { classes, slices } = latest.coverage;
+  const { model, classes, slices } = latest.coverage;
   const none = classes.filter((one) => !one.labels).length;
-  renew(byId("cover-note"), `Labels of each class beside how many points the model says it has; ${none ? `${none} of ${classes.length} classes have no label yet` : "every class has a label"}.`);
+  renew(byId("cover-note"), `Labels of each class beside how many points ${model} says it has; ${none ? `${none} of ${classes.length} classes have no label yet` : "every class has a label"}.`);
   const parts = [covered(classes.map((one) => [one.name, one.labels, one.predicted.toLocaleString()]))];
   for (const { name, values, more } of slices) {
     parts.push(el("p", { class: "cover-head" }, `Slice ${name}${more ? ` (the ${values.length} with the fewest labels; ${more} more)` : ""}`));

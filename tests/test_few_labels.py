@@ -55,10 +55,15 @@ def test_below_ten_labels_what_a_few_can_move_from_end_to_end_has_no_interval(me
     estimates = {estimate.metric: estimate for estimate in METHODS[method]().estimate(task, history)}
     assert not math.isnan(estimates["accuracy"].low)
     if method == "assured":
-        for name in ("recall[1]", "f1[1]", "kappa"):
-            assert math.isnan(estimates[name].low) and "fewer than 10 labels" in estimates[name].note
-    task, _, history = after("assured", 2, FLOOR, 0.05, 0.95)
-    assert all(not math.isnan(estimate.low) for estimate in METHODS["assured"]().estimate(task, history))
+        told = {name: estimate.note for name, estimate in estimates.items() if not math.isnan(estimate.value)}
+        assert {"f1[1]", "kappa"} <= told.keys()
+        for name, least in (("recall[1]", FLOOR), ("f1[1]", FLOOR), ("kappa", LEAST_DRAWN)):
+            assert math.isnan(estimates[name].low)
+            assert name not in told or f"fewer than {least} labels" in told[name]
+    for labels, without in ((FLOOR, {"kappa"}), (LEAST_DRAWN, set())):
+        task, _, history = after("assured", 4, labels)
+        found = METHODS["assured"]().estimate(task, history)
+        assert {estimate.metric for estimate in found if math.isnan(estimate.low)} == without
 
 
 def test_a_class_of_which_no_label_tells_has_no_figure_and_says_how_many_labels_would_do():
@@ -112,6 +117,37 @@ def test_an_average_precision_rests_on_the_positives_that_were_met():
         if met:
             held.append(estimate.low <= exact <= estimate.high)
     assert len(held) >= 15 and np.mean(held) >= 0.9  # 0.74 without (B9)
+
+
+def test_a_calibration_error_without_an_error_among_the_labels_is_not_known_exactly():
+    truth = np.zeros(2000, int)
+    truth[:15] = 1
+    scores = np.zeros(2000)
+    pool = altmas.Pool(None, scores.astype(int), scores=np.c_[1 - scores, scores], classes=[0, 1])
+    task = Task(pool, metric_set(["calibration_error"], pool), seed=3)
+    history = label_until(METHODS["tradition"](), task, History(2000), 60, 10, np.zeros(2000, int).__getitem__)
+    (estimate,) = METHODS["tradition"]().estimate(task, history)
+    assert estimate.value == 0 and estimate.high >= 0.05  # the rule of three
+
+
+def test_points_whose_labels_were_taken_back_may_be_anything():
+    """Errors told unasked while a stage began, and taken back: no stage after it could draw them."""
+    pool, truth = world(3, 0.5, 0.85, 1500)
+    session = altmas.Session.create(None, pool, seed=3)
+    for query in session.ask(40):
+        session.tell(query.id, int(truth[query.index]))
+    errors = [row for row in np.flatnonzero(pool.predictions != truth).tolist() if row not in session.history.labels]
+    for row in errors[:150]:
+        session.tell(row, int(truth[row]), annotator="somebody")
+    for query in session.ask(40):
+        session.tell(query.id, int(truth[query.index]))
+    for _ in errors[:150]:
+        session.undo("somebody")
+    for query in session.ask(40):
+        session.tell(query.id, int(truth[query.index]))
+    (estimate,) = session.estimate()
+    assert estimate.low <= float((pool.predictions == truth).mean()) <= estimate.high
+    assert estimate.high - estimate.low > 0.1 and "lost their label" in estimate.note
 
 
 @pytest.mark.parametrize("labels", [12, 40, 100])

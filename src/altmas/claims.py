@@ -152,7 +152,8 @@ class Verdict:
 def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = None) -> Verdict:
     """Whether the labels of a session show or refute a claim about any metric of its pool.
 
-    A test with a finite-sample proof decides wherever one is offered for the metric, and nothing else does there.
+    A test with a finite-sample proof decides wherever one is offered for the metric, and nothing else does there;
+    elsewhere the interval for many looks does, where the method has one.
     guarantee  refuse (PlanError) where none is offered; by default that is so in a session with guarantee=True
     """
     claim = claim if isinstance(claim, Claim) else Claim.parse(claim)
@@ -188,6 +189,8 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
     if not isinstance(proof, NotNow) and counted_labels(session.method, task, history) < LEAST_DRAWN:
         return judged("undecided", estimate, too_early=True)
     if isinstance(proof, NotOffered):
+        if estimate.interval == "fixed-n":  # a claim may be looked at after every label
+            (estimate,) = estimates_of(session.method, replace(task, stopping=True), history)
         return judged(claim.answer(estimate), estimate, why=proof.why)
     if isinstance(proof, NotNow):
         return judged("undecided", estimate, why=proof.why, waiting=True)

@@ -35,9 +35,6 @@ class _Combination(NotOfTable):
         """(N,) the points whose labels some part depends on, or None for all of them."""
         return _any_of([part.deciding_points(pool) for _, part in self.parts])
 
-    def is_linear(self, n_classes: int) -> bool:
-        return all(part.is_linear(n_classes) for _, part in self.parts)
-
     @property
     def needs_answers(self) -> bool:
         return any(part.needs_answers for _, part in self.parts)

@@ -59,14 +59,19 @@ def average_precision(s: Array, w: Array, v: Array) -> Slopes:
 
 
 def calibration_error(s: Array, w: Array, v: Array, bins: Array | None = None) -> Slopes:
-    """(S5) sum over bins of |sum over the bin of (w - v s)| / sum v, bins of (nearly) equally many points by score."""
+    """(S5) sum over bins of |sum over the bin of (w - v s)| / sum v, bins of (nearly) equally many points by score.
+
+    In a bin without any distance a label moves it to the side that has more room: up where scores are below a half.
+    """
     total = float(v.sum())
     if total <= 0:
         return np.nan, np.zeros(len(s)), np.zeros(len(s))
     bins = bins_of(s, (v > 0).astype(np.float64)) if bins is None else bins
     apart = np.bincount(bins, w - v * s, minlength=BINS)
     value = float(np.abs(apart).sum()) / total
-    sign = np.sign(apart)[bins] / total
+    scored, points = (np.bincount(bins, of, minlength=BINS) for of in (s, np.ones(len(s))))
+    sides = np.where(apart == 0, np.where(scored <= points / 2, 1.0, -1.0), np.sign(apart))
+    sign = sides[bins] / total
     return value, sign, -sign * s - value / total
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
 from altmas.errors import MethodError
-from altmas.estimates import FLOOR, Estimate, Estimates, skip_note
+from altmas.estimates import Estimate, Estimates, skip_note
 from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.intervals import (
@@ -28,7 +28,7 @@ from altmas.methods.assured.diagnostics import diagnose
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.linearised import Estimators, Linearised
-from altmas.methods.assured.notes import exact_note, insufficient, undefined, unmet_note, unreached_note
+from altmas.methods.assured.notes import exact_note, insufficient, least_labels, undefined, unmet_note, unreached_note
 from altmas.methods.assured.ordered import value_spread, values_in
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
@@ -340,8 +340,8 @@ class Assured(Method):
         if metric.about.over_classes and linear.labels < linear.classes:
             note = f"no interval: fewer labels ({linear.labels}) than classes ({linear.classes}) to average over"
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
-        if linear.drawn < FLOOR and not metric.is_linear(len(task.pool.classes)):
-            note = f"no interval: fewer than {FLOOR} labels count so far, and a few can move it from end to end"
+        if linear.drawn < (least := least_labels(metric, len(task.pool.classes))):
+            note = f"no interval: fewer than {least} labels count so far, and a few can move it from end to end"
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
         ahead = ahead_of(linear, missed_tail(factor), task.fraction) if task.beyond else None
         if ahead is not None and ahead.too_few:

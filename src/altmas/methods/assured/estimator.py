@@ -126,15 +126,18 @@ class Difference:
 
     @cached_property
     def unreached(self) -> Mask:
-        """(N,) unlabelled points inside that no stage with a label could draw; those that were skipped aside.
+        """(N,) unlabelled points inside of which the stages with a label say nothing; those that were skipped aside.
 
-        They came later, or had a label when the stages began that was taken back since.
+        They came later, or had a label that was taken back since when one of the stages began: it could not draw them,
+        and what was told unasked may be anything but a sample.
         """
-        reached, skipped = np.zeros(len(self.known), np.bool_), np.zeros(len(self.known), np.bool_)
-        skipped[self.skipped] = True
+        reached, lost = np.zeros(len(self.known), np.bool_), np.zeros(len(self.known), np.bool_)
         for sample in self.samples:
-            reached |= sample.stage.population | (sample.stage.within & skipped)
-        return self.unlabelled & ~reached
+            reached |= sample.stage.population
+            lost |= sample.stage.within & ~sample.stage.population
+        unreached = self.unlabelled & (lost | ~reached)
+        unreached[self.skipped] = False
+        return unreached
 
     @cached_property
     def belief(self) -> Belief:

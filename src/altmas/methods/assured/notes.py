@@ -2,7 +2,7 @@
 
 import math
 
-from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate
 from altmas.history import History
 from altmas.methods.assured.linearised import Linearised
 from altmas.methods.random_items import NO_WHOLE_GROUP
@@ -40,6 +40,15 @@ def _would_do(metric: Metric, linear: Linearised) -> str:
     more = math.ceil(LEAST_DRAWN * linear.size / answered)
     among = f"{min(LEAST_DRAWN, answered)} among the {answered:,} points that are answered with its class"
     return f"; about {min(more, linear.size):,} labels of the pool, or {among}, would do"
+
+
+def least_labels(metric: Metric, n_classes: int) -> int:
+    """Labels that have to count before there is an interval: none for sums over points, more the more it is curved."""
+
+    def of_part(part: Metric) -> int:
+        return 0 if part.is_linear(n_classes) else LEAST_DRAWN if part.ratio(n_classes) is None else FLOOR
+
+    return max(of_part(part) for _, part in metric.parts)
 
 
 def exact_note(linear: Linearised) -> str:

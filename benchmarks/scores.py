@@ -206,6 +206,16 @@ def design_summary() -> list[Row]:
     ]
 
 
+def _with_earlier_designs(rows: list[Row], earlier: list[Row]) -> list[Row]:
+    """The rows of the table, in their order, with these in place of those that rest on fewer runs."""
+    by_cell = {(row["pool"], row["metric"]): row for row in earlier}
+    for row in rows:
+        before = by_cell.get((row["pool"], row["metric"]))
+        if before is None or row["runs"] >= before["runs"]:
+            by_cell[row["pool"], row["metric"]] = row
+    return list(by_cell.values())
+
+
 def _ratio(runs: list[Row], above: str, below: str) -> float:
     return math.exp(float(np.mean([math.log(run[above] / run[below]) for run in runs])))
 
@@ -280,7 +290,7 @@ def _width(rows: list[Row]) -> float:
 
 def write(rows: list[Row]) -> None:
     """The table, the tables of the page and its figure."""
-    designs = design_summary() or read_numbers(DESIGN_TABLE)
+    designs = _with_earlier_designs(design_summary(), read_numbers(DESIGN_TABLE))
     write_csv(DESIGN_TABLE, ({key: _rounded(value) for key, value in row.items()} for row in designs))
     write_csv(TABLE, ({key: _rounded(value) for key, value in row.items()} for row in rows))
     tables = {"scores": _table(rows, SCORES), "gap": _table(rows, (GAP,)), "all": _words(rows)}

@@ -28,7 +28,12 @@ def tables(tmp_path_factory):
         ("grades", ("judge",), "mean - accuracy", "a difference needs two metrics in the same unit"),
         ("words", ("judge",), "mean", "are not numbers; give each a value"),
         ("words", ("judge",), "share[>=2]", "are not numbers"),
-        ("grades", ("judge", "gaps"), "mean", "column 'gaps', row 7: the value is missing; every point needs one"),
+        (
+            "grades",
+            ("judge", "gaps"),
+            "mean",
+            "column 'gaps', row 7: the value is missing; every point needs one: leave",
+        ),
     ],
 )
 def test_what_cannot_be_asked_makes_no_session(tables, tmp_path, table, columns, metric, sentence):

@@ -122,7 +122,7 @@ def test_a_ranking_names_the_points_whose_labels_would_settle_it():
     session.tell({query.id: truth[query.index] for query in session.ask(10)})
     found = session.ranking()
     left = int(((first != second) & (session.history.known < 0)).sum())
-    assert found.differing == left > 0 and f"the labels of the {left} points on which the two differ" in found.outlook
+    assert found.differing == left > 0 and f"those of the {left} points without a label on which" in found.outlook
     session.tell({int(row): truth[row] for row in np.flatnonzero((first != second) & (session.history.known < 0))})
     settled = session.ranking()
     assert settled.differing in (0, None) and settled.tier("worse") == ("v1",)

@@ -60,7 +60,7 @@ def test_what_it_takes_to_tell_two_models_apart_is_possible():
     best, contender = (pool.model(name).predictions for name in (ranking.best, ranking.contender))
     left = int(((best != contender) & (session.history.known < 0)).sum())
     assert "more labels than the pool has" not in ranking.outlook
-    assert f"of the {left} points without a label on which the two differ" in ranking.outlook
+    assert f"or those of the {left} points without a label on which the two differ" in ranking.outlook
     assert "`check` may decide one pair earlier" in ranking.outlook
 
 

@@ -137,11 +137,11 @@ class Ranking(Sequence[Ranked]):
         sentences = []
         if self.contender is not None:
             needed = self.labels_to_separate
-            more = "more labels than the pool has" if needed is None else f"about {needed:,} more"
+            more = "more labels than the pool has" if needed is None else f"about {needed:,} more labels"
             if needed is None and self.about == "pool":
                 more = "the labels of nearly all points"
             if self.differing is not None and (needed is None or self.differing < needed):
-                more += f", or of the {self.differing:,} points without a label on which the two differ"
+                more += f", or those of the {self.differing:,} points without a label on which the two differ"
             sentences.append(f"To tell it from {self.contender} takes {more}.")
             if len(self.models) > 2:
                 sentences.append("Tiers hold for all models together; `check` may decide one pair earlier.")

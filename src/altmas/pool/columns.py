@@ -103,7 +103,9 @@ class Columns:
         column = self._plain(name)
         if column.null_count:
             row = self.first + column.is_null().to_numpy(zero_copy_only=False).argmax()
-            raise PoolError(f"{self._at(name)}, row {row}: the value is missing; every point needs one")
+            count = "" if column.null_count == 1 else f" (so it is in {column.null_count:,} rows)"
+            missing = f"the value is missing{count}; every point needs one: leave such rows out"
+            raise PoolError(f"{self._at(name)}, row {row}: {missing}")
         kind = column.type
         if not (_is_text(kind) or _is_number(kind)):
             raise PoolError(f"{self._at(name)} holds {kind}; expected integers, texts or booleans")

@@ -79,10 +79,8 @@ def test_a_class_of_which_no_label_tells_has_no_figure_and_says_how_many_labels_
         assert math.isnan(estimate.value) != told and math.isnan(estimate.effective_labels) != told
         if not told:
             points = int((predictions == int(code)).sum())
-            assert f"no label so far tells about {estimate.metric}; about " in estimate.note
-            assert estimate.note.endswith(
-                f"or {min(20, points)} among the {points} points that are answered with its class, would do"
-            )
+            assert f"undefined: no label so far tells about {estimate.metric}; " in estimate.note
+            assert estimate.note.endswith(f"{min(20, points)} of the {points} points answered with its class would do")
 
 
 @pytest.mark.parametrize("trials", range(1, FEW_TRIALS))

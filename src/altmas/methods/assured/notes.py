@@ -38,8 +38,8 @@ def _would_do(metric: Metric, linear: Linearised) -> str:
     if answered == 0:
         return ""
     more = math.ceil(LEAST_DRAWN * linear.size / answered)
-    among = f"{min(LEAST_DRAWN, answered)} among the {answered:,} points that are answered with its class"
-    return f"; about {min(more, linear.size):,} labels of the pool, or {among}, would do"
+    anywhere = f"about {more:,} labels of the pool, or " if more < linear.size else ""
+    return f"; {anywhere}{min(LEAST_DRAWN, answered)} of the {answered:,} points answered with its class would do"
 
 
 def least_labels(metric: Metric, n_classes: int) -> int:

@@ -340,8 +340,8 @@ class Assured(Method):
         if metric.about.over_classes and linear.labels < linear.classes:
             note = f"no interval: fewer labels ({linear.labels}) than classes ({linear.classes}) to average over"
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
-        if linear.drawn < (least := least_labels(metric, len(task.pool.classes))):
-            note = f"no interval: fewer than {least} labels count so far, and a few can move it from end to end"
+        if linear.drawn < (fewest := least_labels(metric, len(task.pool.classes))):
+            note = f"no interval: fewer than {fewest} labels count so far, and a few can move it from end to end"
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
         ahead = ahead_of(linear, missed_tail(factor), task.fraction) if task.beyond else None
         if ahead is not None and ahead.too_few:

@@ -60,7 +60,7 @@ def test_a_notebook_shows_a_table_with_every_name_escaped():
     page = BOTH._repr_html_()
     assert page.startswith("<table><caption>intervals are about the items of this pool</caption><thead>")
     assert page.endswith("</tbody></table>")
-    good = ("accuracy", "0.8125", "[0.7500, 0.8750] 95% fixed-n", "160", "200", "")
+    good = ("accuracy", "0.8125", "[0.7500, 0.8750] 95 % fixed-n", "160", "200", "")
     none = ("recall[&lt;cat&gt;]", "-", "", "0", "", "undefined: no label yet")
     for cells in (good, none):
         assert "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" in page

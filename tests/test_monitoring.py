@@ -9,7 +9,8 @@ import pytest
 import altmas
 from altmas.errors import AltmasError, MetricError, PlanError
 from altmas.guarantee import Stage, interval
-from altmas.monitoring import Monitor, error_of_wave, waves_in_order
+from altmas.monitoring import Monitor, error_of_wave
+from altmas.pool.growth import values_in_order
 from altmas.ratios import OPEN, table_ratio
 from cli_world import run
 from growing_world import label, truth_and_pool
@@ -55,7 +56,7 @@ def test_levels_and_changes_are_the_estimates_and_a_drop_is_shown(dropped):
             assert one.always_low <= right[place * 100 : (place + 1) * 100].mean() <= one.always_high
         assert session.monitor(tolerance=0.6).answer == "no drop"
         assert session.monitor(against="w0").answer == "drop"
-        assert "a drop against w1 is shown" in found.summary and "95%" in found.summary
+        assert "a drop against w1 is shown" in found.summary and "95 %" in found.summary
         risen = session.monitor("error")  # lower is better
         assert risen.answer == "drop" and "a rise against w1 is shown" in risen.summary and risen.worse == "rise"
 
@@ -129,9 +130,13 @@ def test_what_cannot_be_monitored_is_said():
 def test_a_slice_called_wave_is_monitored_from_the_beginning():
     truth, pools = truth_and_pool(5, (90,), (0.9,), slices={"wave": np.repeat([10, 9, 2], 30)})
     session = altmas.Session.create(None, pools[0])
-    assert waves_in_order(session.pool, session.history) == ["2", "9", "10"]
+    assert values_in_order(session.pool, "wave", session.history.domains) == ["2", "9", "10"]
     label(session, truth, 80)
     assert isinstance(session.monitor(), Monitor) and len(session.monitor()) == 3
+    by_wave = ["accuracy@wave=2", "accuracy@wave=9", "accuracy@wave=10"]
+    assert [estimate.metric for estimate in session.estimate(by="wave")] == by_wave
+    (table,) = session.report().content["slices"]
+    assert [row["value"] for row in table["rows"]] == ["2", "9", "10"]
 
 
 def test_the_command_has_a_table_json_a_figure_and_exit_codes(dropped, tmp_path):

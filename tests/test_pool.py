@@ -264,6 +264,27 @@ def test_every_value_is_found_under_the_name_it_was_given(values):
         assert name == value or str(name) == str(value)
 
 
+@pytest.mark.parametrize(
+    ("classes", "labels", "codes"),
+    [
+        ([1, 2, 3], ["1", "1.0", 1.0, "2.00", "2.5", "03.0", "1.", "1e0"], [0, 0, 0, 1, None, None, None, None]),
+        (["1.0", "2.0", "3.0"], ["1", "1.0", 1, 2.0, "3.00", "4"], [0, 0, 0, 1, 2, None]),
+        (["1", "1.0", "2"], ["1", "1.0", "2.0"], [0, 1, 2]),  # a class's own name comes first
+        (["1.1", "1.10"], ["1.1", "1.10", "1.100"], [0, 1, None]),  # versions, not numbers
+    ],
+)
+def test_whole_numbers_are_found_with_and_without_decimals(classes, labels, codes):
+    pool = Pool(None, classes, classes=classes)
+    assert [pool.find_class(label) for label in labels] == codes
+
+
+def test_ids_that_are_whole_numbers_are_found_with_decimals():
+    pool = Pool(None, ["a", "b"] * 2, ids=["7", "8.0", "8", "x"])
+    assert [pool.index(name) for name in ("7", 7, "7.0", "8.0", "8", "x")] == [0, 0, 0, 1, 2, 3]
+    with pytest.raises(UnknownPoint):
+        pool.index("7.5")
+
+
 def test_what_is_whole_and_what_is_missing():
     assert [as_whole(value) for value in (3.0, "3", "-3", "03", "3.0", "x", "²", 2.5)] == [
         3,

@@ -313,7 +313,7 @@ def aim(value=0.81, low=0.76, high=0.86, tone="open", threshold=None, target=Non
     return {
         **{"metric": "accuracy", "value": value, "low": low, "high": high, "confidence": 0.95, "note": ""},
         **{"threshold": threshold, "target": target, "verdict": {"tone": tone, "side": side_of(low, threshold)}},
-        **{"bounds": [0.0, 1.0], "lower_is_better": False},
+        **{"bounds": [0.0, 1.0], "unit": "a share", "lower_is_better": False},
     } | more
 
 
@@ -356,7 +356,8 @@ def test_the_headline_is_a_verdict_and_the_next_step():
             "accuracy is about 81 %; method assured gave no interval. A belief.",
         ),
         (aim(None, None, None), "Nothing can be said about accuracy yet. 100 labels so far do not tell about it"),
-        (aim(0.8, 0.8, 0.8), "accuracy is exactly 80 %. Every point is labelled."),
+        (aim(0.91, 0.88, 0.94, unit="an area"), "accuracy is 0.910 (0.880–0.940), with 95 % confidence."),
+        (aim(0.8, 0.8, 0.8), "accuracy is exactly 80 %. Every label that decides it is known."),
         (aim(0.03, 0.01, 0.05, "good", 0.1, lower_is_better=True), "(1–5), below the 10 % you allow."),
         (aim(0.12, 0.05, 0.2, threshold=0.1, lower_is_better=True), "(5–20), you need at most 10 %. "),
         (

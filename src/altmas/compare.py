@@ -136,7 +136,7 @@ def _row(difference: Difference) -> str:
     bounds = (
         ""
         if math.isnan(difference.low)
-        else f"[{difference.low:+.4f}, {difference.high:+.4f}] {difference.confidence:.0%}"
+        else f"[{difference.low:+.4f}, {difference.high:+.4f}] {100 * difference.confidence:g} %"
     )
     values = (number(difference.first, ".4f"), number(difference.second, ".4f"), number(difference.value, "+.4f"))
     cells = (difference.metric, *values, bounds, difference.verdict, difference.note)

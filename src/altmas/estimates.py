@@ -193,7 +193,7 @@ def _table(values: Sequence[Estimate], caption: str = "") -> str:
 
 def _row(estimate: Estimate) -> str:
     low, high = estimate.low, estimate.high
-    bounds = "" if math.isnan(low) else f"[{low:.4f}, {high:.4f}] {estimate.confidence:.0%} {estimate.interval}"
+    bounds = "" if math.isnan(low) else f"[{low:.4f}, {high:.4f}] {100 * estimate.confidence:g} % {estimate.interval}"
     value = shown_value(estimate.value, estimate.labels)
     worth = shown_worth(estimate.effective_labels, estimate.labels)
     shown = "" if math.isnan(worth) else f"{worth:.0f}"

@@ -17,19 +17,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from altmas.errors import MetricError, PlanError
 from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate
 from altmas.frames import plain
 from altmas.guarantee import interval
 from altmas.guarantee_pair import Better, Game, shown_apart
 from altmas.guaranteed import NotNow, NotOffered, estimates_of, games_of
-from altmas.history import History
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
-from altmas.pool import Pool
-from altmas.pool.growth import WAVE
+from altmas.pool.growth import WAVE, values_in_order
 from altmas.session.snapshot import Snapshot
 from altmas.suggest import listing, near
 from altmas.svg import STYLE, THEME, Interval, intervals
@@ -123,7 +119,7 @@ class Monitor(Sequence[Level]):
         }[self.answer]
         if not last.against:
             finding = "there is nothing to compare it with yet"
-        guarantee = f"all such alarms, over all waves and looks, are right with probability {self.confidence:.0%}"
+        guarantee = f"all such alarms, over all waves and looks, are right with probability {100 * self.confidence:g} %"
         guarantee += "" if self.proven else " if labels are many (no finite-sample proof for this metric or method)"
         return f"{self.metric} in wave {last.wave}: {finding}; {guarantee}."
 
@@ -161,7 +157,7 @@ def monitor(
     """
     now = session.now()
     pool = now.task.pool
-    waves = waves_in_order(pool, now.history)
+    waves = values_in_order(pool, WAVE, now.history.domains) if WAVE in pool.slices else []
     if len(waves) == 0:
         raise PlanError(
             "this session has no waves: add items with session.extend(items, wave=...) (altmas extend --data), or give "
@@ -177,25 +173,6 @@ def monitor(
     base = metric or now.task.metrics[0].name
     worse: Literal["drop", "rise"] = "rise" if on_waves[0].lower_is_better else "drop"
     return Monitor(base, tuple(levels), now.task.confidence, float(tolerance), proven, worse)
-
-
-def waves_in_order(pool: Pool, history: History) -> list[str]:
-    """The waves as they came; those of one extension (or of the first pool) by number or name."""
-    column = pool.slices.get(WAVE)
-    if column is None:
-        return []
-    waves: list[str] = []
-    for rows in history.domains:
-        new = [str(wave) for wave in np.unique(column[rows]) if str(wave) not in waves]
-        waves += sorted(new, key=lambda wave: (0, float(wave), wave) if _is_number(wave) else (1, 0.0, wave))
-    return waves
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def _on_wave(now: Snapshot, metric: str | None, wave: str) -> Metric:

@@ -3,6 +3,7 @@
 What does not fit is refused before anything is recorded: each item needs what the points of the session have.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -150,6 +151,25 @@ def grown(pool: Pool, more: Pool, wave: str, first: str) -> Pool:
     larger.slices[WAVE] = np.concatenate([waves, np.full(len(more), wave)])
     larger.items = joined_items(pool.items, more.items)
     return larger
+
+
+def values_in_order(pool: Pool, name: str, domains: Sequence[slice]) -> list[str]:
+    """The values of a slice in the order in which they are listed: waves as they came, others by number or name.
+
+    domains  the rows that came together, in order; waves that came together are by number or name too
+    """
+    values: list[str] = []
+    for rows in domains if name == WAVE else [slice(None)]:
+        new = {str(value) for value in np.unique(pool.slices[name][rows])} - set(values)
+        values += sorted(new, key=lambda value: (0, float(value), value) if _is_number(value) else (1, 0.0, value))
+    return values
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _copied(pool: Pool) -> Pool:

@@ -13,6 +13,7 @@ from altmas.errors import PoolError
 from altmas.tensors import detached, is_tensor
 
 SURROGATE = re.compile("[\ud800-\udfff]")
+WITH_ZEROS = re.compile(r"-?(0|[1-9][0-9]{0,17})\.0+")
 
 PART = 65_536
 """Names that are looked at together: Python's texts and numbers take several times the memory of an array."""
@@ -90,6 +91,11 @@ def as_whole(value: object) -> object:
     if isinstance(value, str) and value.lstrip("-").isdecimal() and value.isascii() and len(value) < 20:
         return int(value) if str(int(value)) == value else value
     return value
+
+
+def without_decimals(text: str) -> str:
+    """ "4" for "4.0", as programs write whole numbers of a column that has gaps; any other text as it is."""
+    return text.partition(".")[0] if WITH_ZEROS.fullmatch(text) else text
 
 
 def spellings(name: Name) -> tuple[str, ...]:

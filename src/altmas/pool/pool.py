@@ -56,6 +56,7 @@ from altmas.pool.naming import (
     names_of,
     plain,
     spellings,
+    without_decimals,
 )
 from altmas.pool.scratch import rows_of
 from altmas.pool.values import named_values, values_by_class
@@ -389,8 +390,9 @@ class Pool:
     def _code_of_class(self) -> dict[str, int]:
         """Every spelling of every class; a class's own name comes before another spelling of a different one."""
         by_name = {str(name): code for code, name in enumerate(self.classes)}
+        by_number = {without_decimals(name): code for name, code in by_name.items()}
         by_spelling = {spelling: code for code, name in enumerate(self.classes) for spelling in spellings(name)}
-        return by_spelling | by_name
+        return by_number | by_spelling | by_name
 
     @cached_property
     def _code_of_text(self) -> dict[str, int | None]:
@@ -398,9 +400,10 @@ class Pool:
         return {str(name): self._find_class(str(name)) for name in self.classes}
 
     def index(self, id: object) -> int:
-        """The row of the point with this id; UnknownPoint if there is none. "17" finds the integer id 17."""
+        """The row of the point with this id; UnknownPoint if there is none. "17" and "17.0" find the integer id 17."""
         name = plain(id)
-        for candidate in (name, as_whole(name), str(name) if isinstance(name, int) else None):
+        number = as_whole(without_decimals(name)) if isinstance(name, str) else as_whole(name)
+        for candidate in (name, number, str(number) if isinstance(number, int) else None):
             if isinstance(candidate, str | int) and candidate in self._index_of_id:
                 return self._index_of_id[candidate]
         hint = near(name, self.ids[:10_000])
@@ -409,7 +412,7 @@ class Pool:
         raise UnknownPoint(f"id {name!r} is not in this pool of {len(self):,} points{hint}; nothing was recorded")
 
     def find_class(self, label: object) -> int | None:
-        """The code of a class name, or None. "3" finds the class 3, and true, 1 or "True" the class True."""
+        """The code of a class name, or None. "3" and "3.0" find the class 3, and true, 1 or "True" the class True."""
         if type(label) is str and label in self._code_of_text:  # a log of 20,000 labels asks as often
             return self._code_of_text[label]
         return self._find_class(label)
@@ -418,9 +421,8 @@ class Pool:
         name = as_whole(plain(label))
         if not isinstance(name, str | int):
             return None
-        return next(
-            (self._code_of_class[spelling] for spelling in spellings(name) if spelling in self._code_of_class), None
-        )
+        written = (*spellings(name), without_decimals(str(name)))
+        return next((self._code_of_class[text] for text in written if text in self._code_of_class), None)
 
     def code(self, label: object, *, where: str = "") -> int:
         """The code of a class name; UnknownLabel if it is not one of the pool's classes."""

@@ -28,6 +28,7 @@ from altmas.methods.assured.diagnostics import ALARM
 from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, metric_set
 from altmas.pool import Pool
+from altmas.pool.growth import values_in_order
 from altmas.report.assumptions import assumptions_of
 from altmas.report.classes import MANY, OF_CLASS, classes_of, confusions_of, matrix_of
 from altmas.report.curves import curves_of
@@ -170,7 +171,8 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
                 ),
             }
             | {"threshold": session.plan.thresholds.get(metric.name), "target": session.plan.targets.get(metric.name)}
-            | {"worth": worth, "gain": gain, "bounds": list(metric.bounds), "lower_is_better": metric.lower_is_better}
+            | {"worth": worth, "gain": gain, "bounds": list(metric.bounds), "unit": metric.unit}
+            | {"lower_is_better": metric.lower_is_better}
             | {"kind": metric.kind, "where": metric.where}
             | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}
         )
@@ -303,16 +305,16 @@ def _slices(session: "Session", history: History) -> list[Plain]:
     labelled[history.labelled] = True
     whole = [metric for metric in leading(session) if metric.on_slice("", "") is not None]
     for name, column in session.pool.slices.items():
-        values, counts = np.unique(column, return_counts=True)
-        largest = sorted(np.argsort(-counts, kind="stable")[:MOST_SLICES].tolist())
-        task = _slice_task(session, name, [str(values[index]) for index in largest])
+        values, counts = values_in_order(session.pool, name, history.domains), Counter(column.tolist())
+        largest = sorted(sorted(values, key=counts.__getitem__, reverse=True)[:MOST_SLICES], key=values.index)
+        task = _slice_task(session, name, largest)
         answers = iter(estimates_of(session.method, task, history) if task.metrics else ())
         rows = []
-        for index in largest:
-            labels = int(labelled[column == values[index]].sum())
+        for value in largest:
+            labels = int(labelled[column == value].sum())
             inside = [next(answers) for _ in whole]
-            cells = [_slice_cell(estimate, labels, int(counts[index])) for estimate in inside]
-            rows.append({"value": str(values[index]), "points": int(counts[index]), "labels": labels, "metrics": cells})
+            cells = [_slice_cell(estimate, labels, counts[value]) for estimate in inside]
+            rows.append({"value": value, "points": counts[value], "labels": labels, "metrics": cells})
         slices.append(
             {
                 "name": name,

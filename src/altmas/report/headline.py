@@ -5,7 +5,7 @@ from statistics import NormalDist
 from typing import Any
 
 from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN
-from altmas.report.words import NOT_DRAWN, number, plural
+from altmas.report.words import KNOWN_WHOLLY, NOT_DRAWN, number, plural
 
 Plain = dict[str, Any]
 
@@ -44,7 +44,7 @@ def _watched(waves: Plain, content: Plain) -> Plain:
     if answer == "cannot tell" or last["value"] is None or last["low"] is None or before["value"] is None:
         few = f"That takes {LEAST_DRAWN} drawn labels in {wave} and in {before['wave']}."
         return {"verdict": f"It cannot be told yet whether {metric} is worse in {wave}.", "next": few, "tone": "open"}
-    row = last | {"bounds": content["metrics"][0]["bounds"]}
+    row = last | {name: content["metrics"][0][name] for name in ("bounds", "unit")}
     shown = f"{'A' if answer == 'drop' else 'No'} {waves['worse']} is shown"
     fact = f"{metric} in {wave} is {share(row, last['value'])} ({_bare(row, last['low'])}–{_bare(row, last['high'])})"
     better = last["change_high"] if waves["worse"] == "rise" else last["change_low"]
@@ -190,7 +190,7 @@ def _plain(row: Plain, content: Plain) -> Plain:
         }
     if row["low"] == row["high"]:
         exact = share(row, row["value"], exact=True)
-        return {"verdict": f"{row['metric']} is exactly {exact}.", "next": "Every point is labelled.", "tone": "plain"}
+        return {"verdict": f"{row['metric']} is exactly {exact}.", "next": KNOWN_WHOLLY, "tone": "plain"}
     bounds = f"({_bare(row, row['low'])}–{_bare(row, row['high'])})"
     fact = f"{row['metric']} is {value} {bounds}, with {100 * row['confidence']:g} % confidence."
     return {"verdict": fact, "next": "No target or threshold was set, so there is nothing to decide.", "tone": "plain"}
@@ -208,16 +208,20 @@ def _begin(content: Plain) -> str:
 
 
 def share(row: Plain, value: float, *, exact: bool = False) -> str:
-    """A value as people say it: per cent where the metric lies between 0 and 1."""
-    if row["bounds"] != [0.0, 1.0]:
+    """A value as people say it: per cent where the metric lies between 0 and 1 and is no area under a curve."""
+    if not _in_percent(row):
         return f"{value:g}" if exact else number(value)
     return f"{100 * value:.6g} %" if exact else f"{_bare(row, value)} %"
 
 
 def _bare(row: Plain, value: float, more: int = 0) -> str:
     """The same without its unit; as many digits as the interval's width deserves, or some more."""
-    if row["bounds"] != [0.0, 1.0]:
+    if not _in_percent(row):
         return number(value)
     half = math.inf if row["low"] is None else (row["high"] - row["low"]) / 2
     digits = 0 if half >= 0.02 else 1 if half >= 0.002 else 2
     return f"{100 * value:.{digits + more}f}"
+
+
+def _in_percent(row: Plain) -> bool:
+    return bool(row["bounds"] == [0.0, 1.0] and row["unit"] != "an area")

@@ -9,6 +9,7 @@ from altmas.session.plan import Plan
 
 NOT_DRAWN = "no drawn label is there yet, so there is no interval"
 """What is said of a session whose labels were all told without being asked for."""
+KNOWN_WHOLLY = "Every label that decides it is known."
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def verdict_of(
 
 def _plainly(estimate: Estimate) -> Verdict:
     if estimate.low == estimate.high:
-        exact = f"{estimate.metric} is exactly {number(estimate.value)}: every point is labelled."
+        exact = f"{estimate.metric} is exactly {number(estimate.value)}: {KNOWN_WHOLLY[:1].lower()}{KNOWN_WHOLLY[1:]}"
         return Verdict(exact, "plain", "exact")
     return Verdict(
         f"{estimate.metric} is {number(estimate.value)}, and lies between {number(estimate.low)} and "

@@ -2,13 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from statistics import median
 from typing import Any, Self
-
-import numpy as np
 
 from altmas.errors import MetricError
 from altmas.estimates import Estimate, Estimates
@@ -19,6 +17,7 @@ from altmas.guaranteed import NotNow, NotOffered, estimates_of, guaranteed_decis
 from altmas.history import History
 from altmas.methods.held_up import counted_labels, held_up
 from altmas.metrics import Metric
+from altmas.pool.growth import values_in_order
 from altmas.session.log import VOTES, State
 from altmas.session.opinions import disagreements, second_opinions
 from altmas.session.plan import Plan
@@ -121,7 +120,7 @@ class Snapshot:
 
     def estimate(self, by: str | None = None) -> Estimates:
         """Every metric from the labels of that moment; with `by`, every metric on each value of that slice."""
-        task = self.task if by is None else by_slice(self.task, by)
+        task = self.task if by is None else by_slice(self.task, by, self.history.domains)
         with at_work(self.plan.method):
             estimates = estimates_of(self.plan.method, task, self.history)
         metrics = {metric.name: metric for metric in task.metrics}
@@ -216,15 +215,15 @@ def _with_model(estimate: Estimate, metric: Metric | None, task: Task) -> Estima
     return replace(estimate, model=metric.model or task.pool.models[0].name)
 
 
-def by_slice(task: Task, name: str) -> Task:
-    """The same task with every whole-pool metric on each value of one slice."""
+def by_slice(task: Task, name: str, domains: Sequence[slice]) -> Task:
+    """The same task with every whole-pool metric on each value of one slice; domains: the rows that came together."""
     slices = task.pool.slices
     if name not in slices:
         known = listing(slices) if slices else "none: pass slices={...} to the pool, or --slice COLUMN to init"
         raise MetricError(f"no slice {name!r} in this pool (known: {known}){near(name, slices)}")
     metrics = tuple(
         on_slice
-        for value in np.unique(slices[name]).tolist()
+        for value in values_in_order(task.pool, name, domains)
         for metric in task.metrics
         if (on_slice := metric.on_slice(name, value)) is not None
     )

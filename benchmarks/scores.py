@@ -27,6 +27,7 @@ import numpy as np
 from altmas.history import History
 from altmas.methods import Assured, Method, Tradition
 from altmas.methods.assured.estimator import Difference
+from altmas.methods.assured.fitted_weight import supposed
 from altmas.methods.assured.stages import stages_of
 from altmas.metrics import LabelWeights, metric_set, truth_values
 from altmas.pool import Pool
@@ -158,12 +159,15 @@ def variances(task: Task, history: History, truth: Array) -> dict[str, float]:
     items = metric.at(pool, LabelWeights.of_truth(truth, len(pool.classes), whole))[1]
     at_truth = items.at(points, truth)
     samples = method._samples(task, history, stages_of(history))
-    shares = Difference(samples, pool, history.known, whole, np.zeros(0, np.int64)).shares
+    estimator = Difference(samples, pool, history.known, whole, np.zeros(0, np.int64))
+    means = [items.moments(part.belief)[0] for part in estimator.parts]
+    if metric.about.fitted:
+        means = supposed(items, estimator.parts, history.known, estimator.weight)
     sums = {"random": of_random_sample(at_truth + items.constant(), len(history.labels)), "design": 0.0, "uniform": 0.0}
-    for share, sample in zip(shares, samples, strict=True):
+    for share, sample, mean in zip(estimator.shares, samples, means, strict=True):
         inside = sample.stage.population
         chance = np.maximum(sample.stage.chances[inside], 1e-9)
-        residual = (at_truth - items.mean(points, sample.belief))[inside]
+        residual = (at_truth - mean)[inside]
         centre = ((1 - chance) * residual).sum() / (1 - chance).sum()
         sums["design"] += share**2 * float(((1 - chance) / chance * (residual - centre) ** 2).sum())
         sums["uniform"] += share**2 * of_random_sample(residual, len(sample.rows))

@@ -32,6 +32,8 @@ class About:
     paid_in          the metric that keeping this one by a threshold costs; empty if no threshold is chosen for it
     falls            whether it falls as the threshold of a score rises
     caution          what a reader of its interval must know, or an empty string
+    fitted           whether the weight of the belief in it is fitted to labels: few points that no belief foresees
+                     decide it
     """
 
     meaning: str
@@ -47,6 +49,7 @@ class About:
     paid_in: str = ""
     falls: bool = False
     caution: str = ""
+    fitted: bool = False
 
 
 def _accuracy(classes: tuple[int, ...], a: Array, c: Array) -> tuple[Array, Array]:
@@ -150,12 +153,17 @@ ABOUT = {
     "roc_auc": About(
         "probability that a point that is {0} scores higher than one that is not (area under the ROC curve)",
         unit="an area",
+        fitted=True,
     ),
-    "macro_roc_auc": About("mean over the classes of the area under the ROC curve", over_classes=True, unit="an area"),
+    "macro_roc_auc": About(
+        "mean over the classes of the area under the ROC curve", over_classes=True, unit="an area", fitted=True
+    ),
     "average_precision": About(
-        "mean precision over the points that are {0}, by falling score", over_members=True, unit="an area"
+        "mean precision over the points that are {0}, by falling score", over_members=True, unit="an area", fitted=True
     ),
-    "macro_average_precision": About("mean over the classes of average precision", over_classes=True, unit="an area"),
+    "macro_average_precision": About(
+        "mean over the classes of average precision", over_classes=True, unit="an area", fitted=True
+    ),
     "log_loss": About(
         "mean of -ln(score of the true class), scores below 1.2e-7 counted as that", lower_is_better=True, unit="nats"
     ),

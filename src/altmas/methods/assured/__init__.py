@@ -366,6 +366,7 @@ class Assured(Method):
     def _samples(self, task: Task, history: History, stages: list[Stage]) -> list[StageSample]:
         """Stages with a label, each with the belief from the labels told before it and in its own sample."""
         samples, exposure = [], np.zeros(len(task.pool))
+        folds = folds_of(history.domains, task.seed, task.units)
         for number, stage in enumerate(stages):
             exposure = exposure + stage.exposure
             rows = stage.used[history.known[stage.used] >= 0]
@@ -373,7 +374,7 @@ class Assured(Method):
                 belief = self._fit(task, history, _train(stage, rows, history), exposure)
                 before = (history.known >= 0) & stage.earlier & stage.within
                 left_open = stage.cut_at if stage.gap or _passed_over(stages[number + 1 :]) else None
-                samples.append(StageSample(stage, belief, before, rows, left_open))
+                samples.append(StageSample(stage, belief, before, rows, left_open, folds))
         return samples
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:

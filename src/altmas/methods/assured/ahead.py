@@ -6,7 +6,7 @@ import numpy as np
 
 from altmas.estimates import LEAST_DRAWN
 from altmas.intervals import score_interval
-from altmas.methods.assured.estimator import Difference
+from altmas.methods.assured.estimator import Difference, Side
 from altmas.methods.assured.linearised import Linearised
 from altmas.methods.assured.parts import Part
 from altmas.methods.assured.whole_groups import sums
@@ -16,8 +16,8 @@ from altmas.superpopulation import Influences, PoolSpread, joined, spread_of_poo
 from altmas.types import Array
 from altmas.weighted import effective_sample_size
 
-Sides = Sequence[tuple[float, Difference, ItemInfluence]]
-"""(factor, estimator of its points, influence) of each part of a difference, or of the metric itself."""
+Sides = Sequence[tuple[float, Difference, Side]]
+"""(factor, estimator of its points, side) of each part of a difference, or of the metric itself."""
 
 MOST_ROWS = 1000
 """Rows into which groups are drawn together where only their covariances matter."""
@@ -28,9 +28,9 @@ def ahead_of(linear: Linearised, tail: float, fraction: float = 0.0) -> PoolSpre
 
     fraction  share of what it is about that the pool is (P2); 0 for data to come, which may come in groups
     """
-    union, items = linear.estimator, linear.sides[0][2]
+    union, items = linear.estimator, linear.sides[0][2].items
     if len(linear.sides) > 1:
-        items = SumOfItems([(factor, influence, estimator.inside) for factor, estimator, influence in linear.sides])
+        items = SumOfItems([(factor, side.items, estimator.inside) for factor, estimator, side in linear.sides])
     value = min(linear.metric.bounds[1], max(linear.metric.bounds[0], linear.value))
     contributions, constants = centred_contributions(linear.sides)
     inside = np.flatnonzero(union.inside)
@@ -94,20 +94,20 @@ def centred_contributions(sides: Sides) -> tuple[Array, Array]:
     """((N,) z_i, (N,) what has to be added to D_i(c) to make it phi_i(c)), 0 outside the points of each side."""
     n = len(sides[0][1].known)
     contributions, constants = np.zeros(n), np.zeros(n)
-    for factor, estimator, items in sides:
-        inside, constant = estimator.inside, np.broadcast_to(items.constant(), n)
-        own = _contributions(estimator, items) + constant
+    for factor, estimator, side in sides:
+        inside, constant = estimator.inside, np.broadcast_to(side.items.constant(), n)
+        own = _contributions(estimator, side) + constant
         centre = float(own[inside].sum()) / max(int(inside.sum()), 1)
         contributions += factor * np.where(inside, own - centre, 0.0)
         constants += factor * np.where(inside, constant - centre, 0.0)
     return contributions, constants
 
 
-def _contributions(estimator: Difference, items: ItemInfluence) -> Array:
-    """(N,) <What_i, D_i>: as believed, as labelled, and the expanded residual at the samples."""
+def _contributions(estimator: Difference, side: Side) -> Array:
+    """(N,) <What_i, D_i>: as supposed, as labelled, and the expanded residual at the samples."""
     contributions = np.zeros(len(estimator.known))
-    for part in estimator.parts:
-        contributions += part.share * _seen_from(part, items.moments(part.belief)[0], items, estimator.known)
+    for part, mean in zip(estimator.parts, side.means(estimator.parts), strict=True):
+        contributions += part.share * _seen_from(part, mean, side.items, estimator.known)
     return contributions
 
 

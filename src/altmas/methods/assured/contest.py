@@ -25,7 +25,7 @@ from altmas.intervals import missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.estimator import Difference, Expected, Side
 from altmas.methods.assured.linearised import Estimators, Linearised, linearised_sum
-from altmas.methods.assured.parts import Part, residuals_of
+from altmas.methods.assured.parts import Part
 from altmas.methods.assured.whole_groups import sums
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
@@ -133,10 +133,8 @@ class Contest:
     def _residuals(self) -> list[Array]:
         """For each stage (n, K) D_k(y) - E_f D_k of its sample."""
         known = self.estimator.known
-        return [
-            np.column_stack([residuals_of(side.items, part, known) for side in self.sides])
-            for part in self.estimator.parts
-        ]
+        of_models = [side.residuals(self.estimator.parts, known) for side in self.sides]
+        return [np.column_stack(of_part) for of_part in zip(*of_models, strict=True)]
 
     @cached_property
     def residuals(self) -> Array:
@@ -211,7 +209,7 @@ class Contest:
         critical = np.full(len(self.metrics), max(self.factor, normal_quantile(confidence)))
         roots, shown = self.roots, self.shown
         if self.ahead:
-            sides = [((1.0, self.estimator, side.items),) for side in self.sides]
+            sides = [((1.0, self.estimator, side),) for side in self.sides]
             roots = contributions_by_group(sides, self.estimator.pool.group if self.fraction == 0 else None)
             shown = _squared_distances(roots)
         noise = rng.standard_normal((MULTIPLIERS, len(roots))) @ roots

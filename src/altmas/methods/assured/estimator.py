@@ -24,15 +24,16 @@ point of linearisation, W0: the belief, with odds shifted so that bins of the me
 class as That says (S10). A difference of metrics has the difference of their terms and influences.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from altmas.belief import Belief
 from altmas.methods.assured.belief import met_classes
-from altmas.methods.assured.parts import FEW, Mask, Part, StageSample, shares_among, shares_in
+from altmas.methods.assured.fitted_weight import supposed
+from altmas.methods.assured.parts import FEW, Mask, Part, StageSample, residuals_of, shares_among, shares_in
 from altmas.methods.assured.recipe import RECIPE
 from altmas.metrics import LabelWeights, Metric, RowCodes, table_of
 from altmas.metrics.formulas import positive
@@ -288,19 +289,43 @@ class Difference:
         whole = Estimated(self)
         base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool), metric.mean_of_recalls)
         at_base, items = metric.moved_by(self.pool, base)
-        value = at_base + items.dot(whole, base)
+        value, fitted = at_base + items.dot(whole, base), None
+        if metric.about.fitted:
+            fitted = supposed(items, self.parts, self.known, self.weight)
+            value += sum(map(partial(_moved_by_supposing, items), self.parts, fitted))
         if not self.unlabelled.any():
             value = metric.value(self.pool, self.known_weights)
-        return Side(value, items, items.spread(base))
+        return Side(value, items, items.spread(base), fitted)
+
+
+def _moved_by_supposing(items: ItemInfluence, part: Part, supposed: Array) -> float:
+    """By how much the table of a stage moves the metric more if it supposes this (N,) and not what it believes."""
+    more = supposed - items.moments(part.belief)[0]
+    return part.share * float(more[part.rest].sum() - (part.expansion * more[part.rows]).sum())
 
 
 @dataclass(frozen=True)
 class Side:
-    """A metric at its point of linearisation: value, influence, sum over the points of (D - mean)^2."""
+    """A metric at its point of linearisation: value, influence, sum over the points of (D - mean)^2.
+
+    supposed  for each part (N,) m of (V18); None where it is what the part believes
+    """
 
     value: float
     items: ItemInfluence
     spread: float
+    supposed: Sequence[Array] | None = None
+
+    def residuals(self, parts: Sequence[Part], known: Array) -> list[Array]:
+        """For each part (n,) D_i(y_i) less what was supposed of it, of its sample."""
+        expected = [None] * len(parts) if self.supposed is None else self.supposed
+        return [residuals_of(self.items, part, known, of_part) for part, of_part in zip(parts, expected, strict=True)]
+
+    def means(self, parts: Sequence[Part]) -> Iterator[Array]:
+        """For each part (N,) what is supposed of D_i."""
+        if self.supposed is not None:
+            return iter(self.supposed)
+        return (self.items.moments(part.belief)[0] for part in parts)
 
 
 # ---------------------------------------------------------------- weights of the whole pool

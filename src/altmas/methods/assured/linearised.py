@@ -13,8 +13,8 @@ import numpy as np
 
 from altmas.history import History
 from altmas.intervals import Evidence, normal_quantile, variance_at_trials
-from altmas.methods.assured.estimator import Base, Difference
-from altmas.methods.assured.parts import StageSample, residuals_of
+from altmas.methods.assured.estimator import Base, Difference, Side
+from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.variance import Group, Terms, Together
 from altmas.methods.assured.whole_groups import points_at_once, sums
@@ -40,7 +40,7 @@ class Linearised:
     terms   (n,) signed terms of the correction, at the sampled rows
     half_point  half of what the label of one more point can change
     too_high, too_low  most by which the estimate is off on average, to either side
-    estimator  of all points that it is about;  sides  (factor, estimator of its points, influence) of each part
+    estimator  of all points that it is about;  sides  (factor, estimator of its points, side) of each part
     unreached  points that no stage with a label is about: they may be anything
     together  what points of one group have in common, where whole groups are drawn; else None
     """
@@ -60,7 +60,7 @@ class Linearised:
     terms: Array
     rows: Array
     estimator: Difference
-    sides: Sequence[tuple[float, Difference, ItemInfluence]]
+    sides: Sequence[tuple[float, Difference, Side]]
     half_point: float = 0.0
     too_high: float = 0.0
     too_low: float = 0.0
@@ -144,7 +144,7 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     """
     about = among if about is None else about
     side = among.side(metric)
-    residuals = [residuals_of(side.items, part, among.known) for part in among.parts]
+    residuals = side.residuals(among.parts, among.known)
     values = [part.share * part.expansion * own for part, own in zip(among.parts, residuals, strict=True)]
     roots = [part.centred(own) for part, own in zip(among.parts, residuals, strict=True)]
     rows = np.concatenate([part.rows for part in among.parts])
@@ -180,7 +180,7 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
         unreached=int(among.unreached.sum()),
         together=together,
         estimator=among,
-        sides=((1.0, among, side.items),),
+        sides=((1.0, among, side),),
     )
 
 
@@ -197,12 +197,12 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         side = estimator.side(side_metric)
         value += factor * side.value
         parts.append((factor, side.items, side_metric.members(pool)))
-        sides.append((factor, estimator, side.items))
+        sides.append((factor, estimator, side))
         of_side = estimator.spread_of_weights
         second, third = np.maximum(second, of_side[0]), np.maximum(third, of_side[1])
         squares = np.zeros(n_points)
-        for part in estimator.parts:
-            stage, residuals = part.number, residuals_of(side.items, part, known)
+        for part, residuals in zip(estimator.parts, side.residuals(estimator.parts, known), strict=True):
+            stage = part.number
             terms[stage, part.rows] += factor * part.share * part.expansion * residuals
             moved = factor * part.centred(residuals)
             centred[stage, part.rows] += moved

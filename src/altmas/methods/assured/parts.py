@@ -23,6 +23,7 @@ class StageSample:
     """One stage with its belief. before (N,) labels of its points told before it; rows (n,) labels of its sample.
 
     left_open  the point without an answer that ended its sample, if points behind it were answered; else None
+    folds      (N,) the fold of each point, whose labels the belief about it has not seen; None if it has seen none
     """
 
     stage: Stage
@@ -30,6 +31,7 @@ class StageSample:
     before: Mask
     rows: Array
     left_open: int | None = None
+    folds: Array | None = None
 
     def labels_in(self, inside: Mask | None = None) -> float:
         """n_s of (V6) and (V12): labels of its sample, inside if given.
@@ -61,6 +63,7 @@ class Part:
     left_open  (points, their expansion) that ended the sample and were left without an answer (V13), with the other
                points of their group; None if there are none
     units   (n,) the groups of the sample counted from 0, where whole groups are drawn; else None
+    folds   (N,) as those of the stage
     """
 
     number: int
@@ -75,6 +78,7 @@ class Part:
     ratio: bool = True
     left_open: tuple[Array, float] | None = None
     units: Array | None = None
+    folds: Array | None = None
 
     @classmethod
     def of(
@@ -113,6 +117,7 @@ class Part:
             ratio,
             left_open,
             units,
+            sample.folds,
         )
 
     @classmethod
@@ -182,6 +187,7 @@ def shares_among(samples: Sequence[StageSample], inside: Mask, otherwise: Array)
     return np.asarray(worth) / sum(worth) if sum(worth) > 0 else otherwise
 
 
-def residuals_of(items: ItemInfluence, part: Part, known: Array) -> Array:
-    """(n,) D_i(y_i) - E_f D_i of the stage's sample."""
-    return np.asarray(items.at(part.rows, known[part.rows]) - items.mean(part.rows, part.belief))
+def residuals_of(items: ItemInfluence, part: Part, known: Array, supposed: Array | None = None) -> Array:
+    """(n,) D_i(y_i) - E_f D_i of the stage's sample; or less what is supposed (N,) in place of E_f D, if given."""
+    expected = items.mean(part.rows, part.belief) if supposed is None else supposed[part.rows]
+    return np.asarray(items.at(part.rows, known[part.rows]) - expected)

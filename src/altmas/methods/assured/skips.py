@@ -53,9 +53,10 @@ class Labelable:
     def slopes(self, linear: Linearised) -> Array:
         """(R,) dQ/dk_r of a metric."""
         slopes = np.zeros(len(self.share))
-        for factor, among, items in linear.sides:
+        for factor, among, side in linear.sides:
             weight = np.where(among.inside, among.weight, 0.0)
-            unit = (items.moments(among.belief)[0] + items.constant()) / np.maximum(among.weight, NOTHING)
+            mean = side.items.moments(among.belief)[0] if side.supposed is None else side.supposed[-1]
+            unit = (mean + side.items.constant()) / np.maximum(among.weight, NOTHING)
             centred = unit - float((weight * unit).sum()) / max(float(weight.sum()), NOTHING)
             points = self.open & among.inside
             rows = among.weight[points] / np.maximum(self.share[self.codes[points]], NOTHING)

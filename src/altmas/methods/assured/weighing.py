@@ -10,6 +10,7 @@ from altmas.belief import Belief
 from altmas.intervals import normal_quantile
 from altmas.methods.assured.design import defensive_share
 from altmas.methods.assured.estimator import Believed, Difference
+from altmas.methods.assured.fitted_weight import supposed
 from altmas.methods.assured.parts import residuals_of
 from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, sum_of_items
@@ -51,8 +52,8 @@ def importance_for(task: Task, estimator: Difference, urgencies: Array, planned:
     believed, rows = np.zeros(len(pool)), np.concatenate([part.rows for part in estimator.parts])
     seen, share = np.zeros(len(rows)), 0.0
     for metric in asked:
-        gain, variance = metric.gain_and_variance(estimator.belief)
-        residual = np.concatenate([residuals_of(metric.influence, part, estimator.known) for part in estimator.parts])
+        gain, variance = metric.gain_and_variance(estimator)
+        residual = np.concatenate(metric.residuals(estimator))
         if metric.members is not None:
             residual = residual * metric.members[rows]
         share += metric.weight / total * defensive_share(gain, shape, variance, planned, z)
@@ -67,6 +68,7 @@ class _Asked:
     """A metric that draws are for: its weight, D at items, its spread under random sampling, members (N,) or None.
 
     stands_for  how many rows each point stands for: (N,), or 1
+    fitted      whether the weight of the belief in it is fitted (V18)
     """
 
     weight: float
@@ -74,6 +76,7 @@ class _Asked:
     spread: float
     members: Array | None
     stands_for: Array | float
+    fitted: bool
 
     @cached_property
     def moved(self) -> Array:
@@ -81,11 +84,23 @@ class _Asked:
         lowest, highest = self.influence.range()
         return self._inside((highest > lowest) * self.stands_for)
 
-    def gain_and_variance(self, belief: Belief) -> tuple[Array, Array]:
+    def gain_and_variance(self, estimator: Difference) -> tuple[Array, Array]:
         """(N,) each: the largest change if a point is not as believed, and its squared residual as expected."""
-        mean, variance = self.influence.moments(belief)
+        mean, variance = self.influence.moments(estimator.belief)
         lowest, highest = self.influence.range()
-        return self._inside(np.maximum(mean - lowest, highest - mean)), self._inside(variance)
+        gain = np.maximum(mean - lowest, highest - mean)
+        if self.fitted:
+            variance = variance + (mean - self._supposed(estimator)[-1]) ** 2
+        return self._inside(gain), self._inside(variance)
+
+    def residuals(self, estimator: Difference) -> list[Array]:
+        """For each part (n,) residuals of its sample."""
+        expected = self._supposed(estimator) if self.fitted else [None] * len(estimator.parts)
+        pairs = zip(estimator.parts, expected, strict=True)
+        return [residuals_of(self.influence, part, estimator.known, of_part) for part, of_part in pairs]
+
+    def _supposed(self, estimator: Difference) -> list[Array]:
+        return supposed(self.influence, estimator.parts, estimator.known, estimator.weight)
 
     def _inside(self, values: Array) -> Array:
         return values if self.members is None else values * self.members
@@ -99,7 +114,8 @@ def _asked(task: Task, estimator: Difference, urgencies: Array) -> Iterator[_Ask
         for metric in components:
             influence, spread = believed_influence(metric, believed)
             stands_for = 1.0 if task.pool.weights is None else task.pool.weights
-            asked = _Asked(share / len(components), influence, spread, metric.members(task.pool), stands_for)
+            members, fitted = metric.members(task.pool), metric.about.fitted
+            asked = _Asked(share / len(components), influence, spread, members, stands_for, fitted)
             if spread > 0 and asked.weight > 0 and asked.moved.any():
                 yield asked
 

@@ -20,8 +20,9 @@ Where a row stands for k_i rows (W1) tables, corrections and influences count it
 Rows of e add up to 0, so the row sums of That are the known ones. A wrong belief costs width, never validity.
 A metric is Q(B) + <D(B), That - B>, linearised at a table B near That: exact for accuracy and precision.
 Other metrics need the weights W[i, c] that tables are sums of, with the same formula for each point: What and, for the
-point of linearisation, W0: the belief, with odds shifted so that bins of the metric's score hold as many points of the
-class as That says (S10). A difference of metrics has the difference of their terms and influences.
+point of linearisation, W0: the belief, with odds of the slope that labels show, shifted so that bins of the metric's
+score hold as many points of the class as That says (S10). A difference of metrics has the difference of their terms and
+influences.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ import numpy as np
 from altmas.belief import Belief
 from altmas.methods.assured.belief import met_classes
 from altmas.methods.assured.fitted_weight import supposed
+from altmas.methods.assured.logistic import log_odds, logistic_fit, sigmoid
 from altmas.methods.assured.parts import FEW, Mask, Part, StageSample, residuals_of, shares_among, shares_in
 from altmas.methods.assured.recipe import RECIPE
 from altmas.metrics import LabelWeights, Metric, RowCodes, table_of
@@ -392,10 +394,32 @@ class Base(_OfEstimator):
         if self.along is None or not isinstance(code, int):
             return expected
         count, weight = int(np.clip(self.estimator.drawn // LABELS_PER_BIN, 1, MOST_BINS)), self.estimator.weight
-        bins = bins_of(self.along[:, code], self.mass, count)
+        likely = self._with_slope_of_labels(code, expected)
+        share_of_bin = self.mass / max(float(self.mass.sum()), 1e-300) + likely / max(float(likely.sum()), 1e-300)
+        bins = bins_of(self.along[:, code], share_of_bin, count)  # where members are expected bins are narrower
         moved = np.bincount(bins, self.estimator.classes_corrected(code), count)
         totals = np.bincount(bins, expected, count) + self._trust(count) * moved
-        return weight * shifted_odds(expected / weight, bins, totals, weight)
+        return weight * shifted_odds(likely / weight, bins, totals, weight)
+
+    def _with_slope_of_labels(self, code: int, expected: Array) -> Array:
+        """(N,) what is expected, with log odds a + b times those of the belief; a and b fitted to the weighted labels.
+
+        A belief that has the scores for better calibrated than they are has members of a rare class at other scores
+        than the truth has, and a curve is far from linear in between.
+        """
+        estimator = self.estimator
+        parts = [part for part in estimator.parts if len(part.rows)]
+        if not parts:
+            return expected
+        odds = np.concatenate([log_odds(part.belief.rows(part.rows)[:, code]) for part in parts])
+        member = np.concatenate([estimator.known[part.rows] == code for part in parts]).astype(np.float64)
+        counts = np.concatenate([part.share * (1 + part.expansion) * part.weight for part in parts])
+        columns, prior = np.column_stack([np.ones(len(odds)), odds]), np.array([0.0, 1.0])
+        penalty = np.array([0.0, RECIPE.odds_penalty])
+        level, slope = logistic_fit(columns, member, counts / counts.mean(), penalty, prior)
+        weight = np.maximum(estimator.weight, 1e-300)
+        chance = sigmoid(level + slope * log_odds(expected / weight))
+        return np.where(estimator.unlabelled, chance * estimator.weight, expected)
 
     def _trust(self, cells: int) -> float:
         return self.estimator.drawn / (self.estimator.drawn + RECIPE.labels_per_class * cells)

@@ -115,3 +115,57 @@ def test_the_noise_of_members_is_the_sum_of_squared_weighted_residuals():
                 residual = (truth[row] == code) - float(part.belief.rows(np.array([row]))[0, code])
                 expected[code] += (part.share * expansion * residual) ** 2
     np.testing.assert_allclose(among.noise_of_members, expected)
+
+
+# ---------------------------------------------------------------- classes that may not occur
+
+
+def test_a_class_that_nobody_has_met_is_no_part_of_the_mean():
+    """All answers and labels are of one class of two: the mean is over that one, and may be halved by the other."""
+    zeros = np.zeros(200, int)
+    pool = altmas.Pool(None, zeros, classes=[0, 1])
+    for labels in (20, 100, 190):
+        for estimate in estimates(pool, zeros, ["macro_f1", "macro_recall"], labels, 0):
+            assert estimate.value == 1.0 == estimate.high and estimate.low <= 0.5, labels
+
+
+def test_a_mean_of_recalls_allows_for_classes_that_may_not_occur():
+    """Everything is answered 1, a tenth is: with no label of it the mean is 0 or 0.5, as class 1 occurs or not."""
+    truth = np.zeros(200, int)
+    truth[:20] = 1
+    pool = altmas.Pool(None, np.ones(200, int), classes=[0, 1])
+    unmet = [seed for seed in range(40) if not truth[_drawn(pool, truth, 20, seed)].any()]
+    assert unmet
+    for seed in unmet:
+        (estimate,) = estimates(pool, truth, ["macro_recall"], 20, seed)
+        assert (estimate.low, estimate.high) == pytest.approx((0.0, 0.5)), seed
+
+
+@pytest.mark.parametrize("answers", [12, 3])
+def test_a_class_that_is_answered_and_never_true_need_not_occur(answers):
+    """It was taken to occur: with 190 of 200 labels intervals held in 0.45 of the runs."""
+    rng = np.random.default_rng(31)
+    truth = rng.integers(0, 2, 200)
+    predictions = np.where(rng.random(200) < 0.15, 1 - truth, truth)
+    predictions[:answers] = 2
+    pool = altmas.Pool(None, predictions, classes=[0, 1, 2])
+    exact = truth_values(pool, truth, metric_set(["macro_recall"], pool))["macro_recall"]
+    for labels in (60, 190):
+        found = [estimates(pool, truth, ["macro_recall"], labels, seed)[0] for seed in range(12)]
+        assert all(estimate.low <= exact <= estimate.high for estimate in found), labels
+    assert np.mean([estimate.value for estimate in found]) == pytest.approx(exact, abs=0.01)
+
+
+@pytest.mark.parametrize(("classes", "least"), [(2, 20), (3, 30), (6, 40)])
+def test_means_over_classes_have_no_interval_with_few_labels(classes, least):
+    answers, truth = answers_and_truth(400, classes)
+    pool = altmas.Pool(None, answers, classes=list(range(classes)))
+    (before,) = estimates(pool, truth, ["macro_f1"], least - 1, 0)
+    (after,) = estimates(pool, truth, ["macro_f1"], least, 0)
+    assert np.isnan(before.low) and f"fewer than {least} labels" in before.note
+    assert np.isfinite(after.low)
+
+
+def _drawn(pool, truth, labels, seed):
+    task = Task(pool, metric_set(["macro_recall"], pool), seed=seed)
+    return list(label_until(Assured(), task, History(len(pool)), labels, 10, truth.__getitem__).labels)

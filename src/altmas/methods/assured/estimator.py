@@ -25,6 +25,7 @@ score hold as many points of the class as That says (S10). A difference of metri
 influences.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -37,13 +38,15 @@ from altmas.methods.assured.fitted_weight import supposed
 from altmas.methods.assured.logistic import log_odds, logistic_fit, sigmoid
 from altmas.methods.assured.parts import FEW, Mask, Part, StageSample, residuals_of, shares_among, shares_in
 from altmas.methods.assured.recipe import RECIPE
-from altmas.metrics import LabelWeights, Metric, RowCodes, table_of
+from altmas.metrics import LabelWeights, Metric, RowCodes, Weights, table_of
 from altmas.metrics.formulas import positive
 from altmas.metrics.influence import ItemInfluence
 from altmas.metrics.scores import bins_of
 from altmas.pool import Pool
 from altmas.types import Array
 
+MAY_BE_NONE = -math.log(0.025)
+"""Members that are expected of a class below which it may have none: as many are none with a chance of 1 in 40."""
 LABELS_PER_BIN, MOST_BINS = 20, 8
 """Drawn labels for each bin along a score in which the belief is shifted, and the most bins."""
 
@@ -188,7 +191,24 @@ class Difference:
     @cached_property
     def unmet_classes(self) -> int:
         """How many classes neither an answer nor a label has shown."""
-        return int((~met_classes(self.pool, self.known[self.known >= 0])).sum())
+        return int((~self._met).sum())
+
+    @cached_property
+    def _met(self) -> Mask:
+        return met_classes(self.pool, self.known[self.known >= 0])
+
+    @cached_property
+    def doubtful_classes(self) -> Mask:
+        """(C,) met classes of which it is open whether any point is of them: no label is, and few points may be."""
+        labelled = np.bincount(self.known[self.inside & (self.known >= 0)], minlength=self.n_classes) > 0
+        members = np.minimum(self.expected.sum(0), np.maximum(self.table.sum(0), 0.0))
+        return np.asarray(self._met & ~labelled & (members < MAY_BE_NONE))
+
+    @cached_property
+    def absent_classes(self) -> Mask:
+        """(C,) classes that count as absent in means over classes: not met, or of which half a point is expected."""
+        most = np.maximum(self.expected.sum(0), self.table.sum(0))
+        return np.asarray(~self._met | (self.doubtful_classes & (most < 0.5)))
 
     @cached_property
     def labels(self) -> int:
@@ -288,8 +308,10 @@ class Difference:
         return self._sides[id(metric)][1]
 
     def _side(self, metric: Metric) -> "Side":
-        whole = Estimated(self)
+        whole: Weights = Estimated(self)
         base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool), metric.mean_of_recalls)
+        if metric.about.over_classes and metric.is_table and self.absent_classes.any():
+            whole, base = Without(whole, self.absent_classes), Without(base, self.absent_classes)
         at_base, items = metric.moved_by(self.pool, base)
         value, fitted = at_base + items.dot(whole, base), None
         if metric.about.fitted:
@@ -372,6 +394,31 @@ class Expected(_OfEstimator):
 
 
 @dataclass(frozen=True)
+class Without:
+    """Weights without those of some classes, which count as the largest other cell of their row."""
+
+    weights: Weights
+    absent: Mask
+
+    @property
+    def n_classes(self) -> int:
+        return self.weights.n_classes
+
+    @property
+    def mass(self) -> Array:
+        return self.weights.mass
+
+    def table(self, rows: RowCodes) -> Array:
+        table = np.where(self.absent, 0.0, self.weights.table(rows))
+        left_out = self.weights.table(rows).sum(1) - table.sum(1)
+        table[np.arange(len(table)), np.where(self.absent, -np.inf, table).argmax(1)] += left_out
+        return table
+
+    def of_class(self, code: int | Array) -> Array:
+        return self.weights.of_class(code)
+
+
+@dataclass(frozen=True)
 class Base(_OfEstimator):
     """W0, where metrics are linearised: as believed, and more of the correction the more labels.
 
@@ -419,7 +466,7 @@ class Base(_OfEstimator):
         level, slope = logistic_fit(columns, member, counts / counts.mean(), penalty, prior)
         weight = np.maximum(estimator.weight, 1e-300)
         chance = sigmoid(level + slope * log_odds(expected / weight))
-        return np.where(estimator.unlabelled, chance * estimator.weight, expected)
+        return np.where(estimator.unlabelled & (expected > 0), chance * estimator.weight, expected)
 
     def _trust(self, cells: int) -> float:
         return self.estimator.drawn / (self.estimator.drawn + RECIPE.labels_per_class * cells)

@@ -14,7 +14,7 @@ import numpy as np
 from altmas.estimates import LEAST_DRAWN
 from altmas.history import History
 from altmas.intervals import Evidence, normal_quantile, variance_at_trials
-from altmas.methods.assured.estimator import Base, Difference, Side
+from altmas.methods.assured.estimator import Base, Difference, Side, Without
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.variance import Group, Terms, Together
@@ -154,7 +154,8 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
         sum, zip(_reach_of_unreached(among, side.items), _reach_of_left_open(among, side.items), strict=True)
     )
     unmet = metric.reach_of_unmet_classes(side.value, among.n_classes, among.unmet_classes)
-    low, high = low + unmet[0], high + unmet[1]
+    open_ = _reach_of_doubtful_classes(among, metric, side.value)
+    low, high = low + unmet[0] + open_[0], high + unmet[1] + open_[1]
     if metric.about.over_members:
         excess = _excess_over_labels(among, metric, side.value)
         low, high = low + max(excess, 0.0), high + max(-excess, 0.0)
@@ -249,6 +250,30 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         estimator=union,
         sides=sides,
     )
+
+
+def _reach_of_doubtful_classes(among: Difference, metric: Metric, value: float) -> tuple[float, float]:
+    """How much lower and higher a mean of recalls is if doubtful classes do or do not occur.                     (V20)
+
+    Such a mean is over the classes that occur. With S the sum of the recalls of the k classes that do, of d classes of
+    which it is open any number may occur, and one that has answers may have any recall: the mean lies between the
+    lesser of S / k and S / (k + d) and the larger of S / k and (S + a) / (k + a), a of the d with answers.
+    """
+    doubtful = among.doubtful_classes
+    if not metric.mean_of_recalls or not doubtful.any() or not among.unlabelled.any():
+        return 0.0, 0.0
+    table = Without(Base(among, steady=True), among.absent_classes).table(metric.rows(metric, among.pool))
+    members, answered = table.sum(0), table.sum(1) > 0
+    counted = (members > 0) & doubtful
+    recalls = np.diagonal(table)[counted] / members[counted]
+    certain = int((members > 0).sum()) - len(recalls)
+    total = value * (certain + len(recalls)) - float(recalls.sum())
+    most = int(among.unlabelled.sum())
+    low, high = (min(int(classes.sum()), most) for classes in (doubtful, doubtful & answered))
+    ends = [total / max(certain + low, 1), (total + high) / max(certain + high, 1)]
+    if certain:
+        ends.append(total / certain)
+    return max(value - min(ends), 0.0), max(max(ends) - value, 0.0)
 
 
 def _excess_over_labels(among: Difference, metric: Metric, value: float) -> float:

@@ -9,6 +9,9 @@ from altmas.methods.random_items import NO_WHOLE_GROUP
 from altmas.metrics import Metric
 from altmas.task import Task
 
+OF_EACH_CLASS, MOST_OF_CLASSES = 10, 40
+"""Labels that have to count for each class before a mean over classes has an interval, and for all of them at most."""
+
 
 def undefined(metric: Metric, task: Task, history: History) -> Estimate:
     """The answer while no drawn label tells anything."""
@@ -46,6 +49,8 @@ def least_labels(metric: Metric, n_classes: int) -> int:
     """Labels that have to count before there is an interval: none for sums over points, more the more it is curved."""
 
     def of_part(part: Metric) -> int:
+        if part.about.over_classes:
+            return max(LEAST_DRAWN, min(OF_EACH_CLASS * n_classes, MOST_OF_CLASSES))
         return 0 if part.is_linear(n_classes) else LEAST_DRAWN if part.ratio(n_classes) is None else FLOOR
 
     return max(of_part(part) for _, part in metric.parts)

@@ -13,7 +13,7 @@ from altmas.methods.assured.linearised import Estimators, linearised, linearised
 from altmas.methods.assured.parts import FEW, Part, StageSample, shares_among, shares_in
 from altmas.methods.assured.stages import Stage
 from altmas.methods.assured.variance import shifted_means
-from altmas.metrics import metric_set
+from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 from altmas.task import Task
 from assured_world import belief, constant_belief, world
@@ -262,3 +262,25 @@ def test_points_whose_label_was_taken_back_may_be_anything_until_they_can_be_dra
     exact = float((pool.predictions == truth).mean())
     assert estimate.low <= exact <= estimate.high, estimate
     assert "lost their label" in estimate.note
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "error", "confusion[1,0]"])
+def test_a_difference_is_exact_once_the_points_that_decide_it_are_labelled(metric):
+    """Two models differ on 15 of 600 points: early stages kept what they had believed of points labelled later."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 600)
+    first = np.where(rng.random(600) < 0.2, 1 - truth, truth)
+    first[:15] = 1 - truth[:15]
+    second = first.copy()
+    second[:15] = truth[:15]
+    pool = altmas.Pool(None, {"v1": first, "v2": second}, classes=[0, 1])
+    task = Task(pool, metric_set([f"v2: {metric} - v1: {metric}"], pool), seed=2)
+    exact = truth_values(pool, truth, task.metrics)[task.metrics[0].name]
+    history, met = History(600), []
+    while len(history.labels) < 500 and "exact" not in "".join(met[-1:]):
+        history = label_until(Assured(), task, history, len(history.labels) + 20, 20, truth.__getitem__)
+        (estimate,) = Assured().estimate(task, history)
+        assert estimate.low - 1e-12 <= exact <= estimate.high + 1e-12, len(history.labels)
+        met.append(estimate.note)
+    assert estimate.low == estimate.high == pytest.approx(exact) and "that decide it is labelled: exact" in met[-1]
+    assert set(range(15)) <= set(history.labels) and len(history.labels) < 500

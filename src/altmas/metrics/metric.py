@@ -307,6 +307,11 @@ class Metric:
         tables = self.ratio(n_classes)
         return tables is not None and bool((tables[1] == tables[1][:, :1]).all())
 
+    def is_mean(self, n_classes: int) -> bool:
+        """Whether it is a mean over all points that it is about: accuracy, a share, a cost, a cell of confusion."""
+        tables = self.ratio(n_classes)
+        return tables is not None and bool((tables[1] == 1).all())
+
     def pick(self, by_kind: Mapping[str, T]) -> T | None:
         """What a table of closed forms by kind holds for it; None where the general way has to do."""
         return by_kind.get(self.kind) if self.rows is predicted_rows else None

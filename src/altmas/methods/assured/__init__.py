@@ -131,13 +131,14 @@ class Assured(Method):
         among = Estimators(samples, task, history, None if able is None else able.pool(task.pool))
         factor = self._factor(task, history)
         metrics = [metric for metric in task.metrics if not metric.contrasts]
-        linearised = [among.linearised(metric, missed_tail(factor)) for metric in metrics]
-        if self.simultaneous and len(linearised) > 1 and not task.stopping:
-            factor = _simultaneous_factor(task, linearised)
-            linearised = [among.linearised(metric, missed_tail(factor)) for metric in metrics]
-        answers = {linear.metric.name: self._answer(task, linear, factor, able) for linear in linearised}
         gaps = [metric for metric in task.metrics if metric.contrasts]
-        answers |= {metric.name: self._gap(task, history, metric, among, able) for metric in gaps}
+        every, together = [*metrics, *(contrast for gap in gaps for contrast in gap.contrasts)], None
+        if self.simultaneous and len(every) > 1 and not task.stopping:
+            together = _simultaneous_factor(task, [among.linearised(metric, missed_tail(factor)) for metric in every])
+            factor = together
+        linearised = [among.linearised(metric, missed_tail(factor)) for metric in metrics]
+        answers = {linear.metric.name: self._answer(task, linear, factor, able) for linear in linearised}
+        answers |= {metric.name: self._gap(task, history, metric, among, able, together) for metric in gaps}
         whole = among(None)
         rows_meant = np.ones(len(task.pool)) if task.pool.weights is None else task.pool.weights
         found = diagnose(whole, _unused(samples, history), rows_meant)
@@ -313,12 +314,21 @@ class Assured(Method):
         return anytime_quantile(1 - (1 - task.confidence) / together, len(history.labels), planned)
 
     def _gap(
-        self, task: Task, history: History, metric: Metric, among: Estimators, able: Labelable | None = None
+        self,
+        task: Task,
+        history: History,
+        metric: Metric,
+        among: Estimators,
+        able: Labelable | None = None,
+        together: float | None = None,
     ) -> Estimate:
-        """The largest difference between groups, from intervals of all pairs that hold together."""
-        factor = self._factor(task, history, pairs=len(metric.contrasts))
+        """The largest difference between groups, from intervals of all pairs that hold together.
+
+        together  how many standard errors hold for all metrics, if this one is to hold with the others
+        """
+        factor = self._factor(task, history, pairs=len(metric.contrasts)) if together is None else together
         linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
-        if not task.stopping and len(linearised) > 1:
+        if together is None and not task.stopping and len(linearised) > 1:
             factor = _simultaneous_factor(task, linearised)
             linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
         pairs = [self._answer(task, linear, factor, able) for linear in linearised]

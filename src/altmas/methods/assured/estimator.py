@@ -8,8 +8,8 @@ and labels of its own sample outside the point's fold, so nothing that a point's
     That = sum_s c_s T_s,   c_s in proportion to gain_s n_s / (N_s (N_s - n_s))                                 (V6)
 with N_s points in the population of the stage, n_s labels in its sample, and the gain expected when it began: one over
 the variance of T_s, as far as it was known before the stage had a label. For some of the points, such as a slice or,
-for the precision of a class once half of them are labelled, those answered with it, N_s and n_s are those among them:
-given how many labels fell there, these are a sample of them                                                   (V12)
+once half of them are labelled, those that a precision or a difference of two means depends on, N_s and n_s are those
+among them: given how many labels fell there, these are a sample of them                                       (V12)
 A pool that grew has domains d, points that came together. A stage is about the domains that were there when it began:
     That = sum_d sum over the stages about d of c_sd T_sd,   c_sd as in (V6) with N_sd and n_sd in place of N_s and n_s
     n_sd = n_s * (sum of sizes over the population in d) / (sum of sizes over the population)                   (V7)

@@ -15,7 +15,7 @@ from altmas.estimates import LEAST_DRAWN
 from altmas.history import History
 from altmas.intervals import Evidence, normal_quantile, variance_at_trials
 from altmas.methods.assured.estimator import Base, Difference, Side, Without
-from altmas.methods.assured.parts import StageSample
+from altmas.methods.assured.parts import Mask, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.variance import Group, Terms, Together
 from altmas.methods.assured.whole_groups import points_at_once, sums
@@ -192,16 +192,20 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
 def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearised:
     """A difference of metrics, each of its own points and model: terms and influences are added point by point."""
     pool, known = among.pool, among.history.known
-    union, about = among.of(metric), among(metric.members(pool))
+    about, deciding = among(metric.members(pool)), among.deciding(metric)
+    union, part_of_all = about, 1.0
+    if deciding is not None:
+        union = among(deciding)
+        part_of_all = float(union.weight[deciding].sum() / about.weight[about.inside].sum())
     n_stages, n_points = len(union.samples), len(known)
     terms, centred = np.zeros((n_stages, n_points)), np.zeros((n_stages, n_points))
     parts, sides, value, too_high, too_low, over_labels = [], [], 0.0, 0.0, 0.0, 0.0
     second, third = np.zeros(n_points), np.zeros(n_points)
-    for factor, side_metric in metric.parts:
-        estimator = among.of(side_metric)
-        side = estimator.side(side_metric)
+    for sign, side_metric in metric.parts:
+        estimator = among.of(side_metric) if deciding is None else union
+        side, factor = estimator.side(side_metric), sign * part_of_all
         value += factor * side.value
-        parts.append((factor, side.items, side_metric.members(pool)))
+        parts.append((factor, side.items, side_metric.members(pool) if deciding is None else deciding))
         sides.append((factor, estimator, side))
         of_side = estimator.spread_of_weights
         second, third = np.maximum(second, of_side[0]), np.maximum(third, of_side[1])
@@ -236,7 +240,7 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         of_points=int(about.inside.sum()),
         mass=float(union.weight[union.inside].sum()),
         labels=about.labels,
-        drawn=min(among.of(side_metric).drawn for _, side_metric in metric.parts),
+        drawn=min(estimator.drawn for _, estimator, _ in sides),
         unlabelled=int(union.unlabelled.sum()),
         skipped=int(about.inside[about.skipped].sum()),
         classes=union.n_classes,
@@ -369,6 +373,23 @@ class Estimators:
         if deciding is None or not deciding.any() or 2 * (self.history.known[deciding] >= 0).sum() < deciding.sum():
             return self(metric.members(self.pool))
         return self(deciding)
+
+    def deciding(self, metric: Metric) -> Mask | None:
+        """(N,) the points whose labels a difference of two means over the same points depends on (V12).
+
+        None while fewer than half of them are labelled, or if it depends on all of them or is another difference.
+        """
+        parts, n_classes = [part for _, part in metric.parts], len(self.pool.classes)
+        alike = len(parts) == 2 and parts[0].where == parts[1].where
+        if self.beyond or not alike or not all(part.is_mean(n_classes) for part in parts):
+            return None
+        about = self(metric.members(self.pool))
+        items = sum_of_items([(factor, about.side(part).items, about.inside) for factor, part in metric.parts])
+        lowest, highest = items.range()
+        deciding = about.inside & (highest - lowest > 1e-9 * float((highest - lowest).max(initial=0.0)))
+        if not deciding.any() or 2 * (self.history.known[deciding] >= 0).sum() < deciding.sum():
+            return None
+        return None if deciding.sum() == about.inside.sum() else deciding
 
     def linearised(self, metric: Metric, tail: float) -> Linearised:
         """A metric, or a difference of two, to first order."""

@@ -58,9 +58,10 @@ def least_labels(metric: Metric, n_classes: int) -> int:
 
 def exact_note(linear: Linearised) -> str:
     """Why there is no interval around a value that is known."""
-    labelled = (
-        "every point" if linear.size == linear.of_points else f"each of the {linear.size:,} points with that answer"
-    )
+    labelled = "every point"
+    if linear.size < linear.of_points:
+        which = "with that answer" if len(linear.metric.parts) == 1 else "that decide it"
+        labelled = f"each of the {linear.size:,} points {which}"
     return f"{labelled} is labelled: exact"
 
 

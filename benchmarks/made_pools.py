@@ -135,6 +135,37 @@ def two_models(n: int = 6_000) -> Made:
     return Pool(x.astype(np.float32), {"v1": first, "v2": second}, classes=[0, 1], slices=slices), truth
 
 
+def few_differ(n: int = 3_000) -> Made:
+    """Two models that differ on 15 points, on all of which the second is right."""
+    rng = np.random.default_rng(18)
+    truth = rng.integers(0, 2, n)
+    first = np.where(rng.random(n) < 0.2, 1 - truth, truth)
+    differ = rng.permutation(n)[:15]
+    first[differ] = 1 - truth[differ]
+    second = first.copy()
+    second[differ] = truth[differ]
+    return Pool(None, {"v1": first, "v2": second}, classes=[0, 1]), truth
+
+
+def scores_too_high(n: int = 3_000) -> Made:
+    """One point in 50 is a member, most with the highest scores, and the mean score says that one in four is."""
+    rng = np.random.default_rng(19)
+    truth = np.zeros(n, np.int64)
+    truth[rng.permutation(n)[: n // 50]] = 1
+    level = rng.normal(size=n) + truth * np.where(rng.random(n) < 0.8, 4, -1)
+    score = 1 / (1 + np.exp(-1.5 * (level - 1)))
+    return Pool(None, (score > 0.5).astype(int), scores=np.column_stack([1 - score, score]), classes=[0, 1]), truth
+
+
+def never_true(n: int = 200) -> Made:
+    """Three classes are answered, two of them occur."""
+    rng = np.random.default_rng(20)
+    truth = rng.integers(0, 2, n)
+    predictions = np.where(rng.random(n) < 0.15, 1 - truth, truth)
+    predictions[:12] = 2
+    return Pool(None, predictions, classes=[0, 1, 2]), truth
+
+
 def small_slices(n: int = 1_000) -> Made:
     """Two small slices, one of them much worse than the rest: a few of the labels fall into either."""
     rng = np.random.default_rng(14)

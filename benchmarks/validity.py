@@ -39,12 +39,15 @@ from benchmarks.made_pools import (  # noqa: E402
     Made,
     cluster,
     drift,
+    few_differ,
     hidden_positives,
     letters,
     many_classes,
+    never_true,
     opposite,
     plain,
     rare_class,
+    scores_too_high,
     small_slices,
     smooth,
     twins,
@@ -123,6 +126,9 @@ CASES: dict[str, Case] = {
     "small slices": Case(small_slices, (100, 150, 250), OF_SMALL_SLICES),
     "coin flips": Case(lambda: plain(0.5), (5, 10, 15, 20, 30), OF_FEW_LABELS),
     "rare class": Case(rare_class, (5, 10, 15, 20, 40), OF_FEW_LABELS),
+    "few differ": Case(few_differ, (50, 100, 300), ("v2: accuracy - v1: accuracy", "v2: f1[1] - v1: f1[1]")),
+    "scores too high": Case(scores_too_high, (60, 100, 300), ("average_precision", "roc_auc")),
+    "never true": Case(never_true, (40, 100, 190), ("macro_recall", "macro_f1")),
     "wide": Case(wide, (10, 40, 200, 1000), ("accuracy", "recall[1]")),
 }
 
@@ -234,12 +240,14 @@ class Cell:
 
         2.4 changed gaps between answers (and slices), 2.5 all that is asked for beside accuracy of the whole pool, 2.6
         what comes of skips, 2.7 intervals of fewer than 20 labels, which are wider: `wide` at 10 labels is of 2.5. 2.8
-        changed areas under curves, of which there are none here.
+        changed areas under curves, classes that may not occur and differences that few points decide.
         """
         since = "2.3"
         if self.method == "assured":
             telling = TELLINGS[self.telling]
-            if self.case == "tiny 0.8":
+            if self.case in ("few differ", "scores too high", "never true"):
+                since = "2.8"
+            elif self.case == "tiny 0.8":
                 since = "2.7"
             elif telling.skipped:
                 since = "2.6"

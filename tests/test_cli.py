@@ -169,6 +169,19 @@ def test_a_plan_for_a_target_says_which_intervals_hold_at_every_look(tmp_path):
     assert note in with_target and note not in without
 
 
+def test_a_plan_of_a_session_says_what_its_status_says(tmp_path):
+    path, truth = make_session(tmp_path, "--target", "accuracy=0.15")
+    label_all(path, truth, 30)
+    ahead = json.loads(run("status", path, "--json").out)["decision"]["forecast"]
+    found = json.loads(run("plan", path, "--json", "-q").out)
+    assert found["begun"] == 30 and found["widths"][0]["labels"] == 30
+    (target,) = (one for one in found["targets"] if one["method"] == found["widths"][0]["method"])
+    assert target["labels"] == pytest.approx(30 + ahead["more"]) and not target["reached"]
+    shown = run("plan", path, "-q", "--budget", 60, "--target", "accuracy=0.9").out
+    assert "30 now" in shown and "±0.9 for accuracy by" in shown and ": reached with the 30 labels so far" in shown
+    assert "lie behind the 30 labels" in run("plan", path, "-q", "--budget", 20).err
+
+
 def test_a_plan_looks_beyond_a_budget_that_is_spent(tmp_path):
     path, truth = make_session(tmp_path, "--target", "accuracy=0.08", "--budget", 25)
     label_all(path, truth, 25)

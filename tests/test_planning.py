@@ -7,8 +7,9 @@ import pytest
 
 import altmas
 from altmas.errors import PlanError
+from altmas.forecast import Goals, labels_between
 from altmas.history import History
-from altmas.planning import PlannedWidth, WidthPlan, imagination, imagined, plan_widths
+from altmas.planning import PlannedWidth, WidthPlan, imagination, imagined, plan_further, plan_widths
 from altmas.simulate import simulate
 
 
@@ -173,3 +174,79 @@ def test_intervals_of_a_session_with_a_target_are_planned_for_many_looks():
     assert many.half_width > 1.2 * plain.half_width
     with pytest.raises(PlanError, match=r"target for 'recall\[0\]', which is no metric of the plan; metrics are 'acc"):
         plan_widths(pool, targets={"recall[0]": 0.1}, **options)
+
+
+# ---------------------------------------------------------------- from the labels of a session
+
+
+def running(labels: int = 150, method: str = "assured", n: int = 1500, **options) -> altmas.Session:
+    """A session of a pool with few positives, after so many labels."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(n) < 0.15
+    score = 1 / (1 + np.exp(-1.5 * (np.where(truth, 1.6, -1.8) + rng.normal(0, 1.3, n))))
+    pool = altmas.Pool(None, (score > 0.5).astype(int), scores=np.stack([1 - score, score], 1), classes=[0, 1])
+    session = altmas.Session.create(None, pool, method=method, **options)
+    while (told := len(session.history.labels)) < labels:
+        session.tell({query.id: int(truth[query.index]) for query in session.ask(min(75, labels - told))})
+    return session
+
+
+def further(session: altmas.Session, **options):
+    plan = session.plan
+    goals = Goals(dict(plan.targets), dict(plan.thresholds))
+    return plan_further(session.method, session.task, session.history, goals=goals, **options)
+
+
+def test_a_session_is_planned_from_where_it_stands():
+    targets = {"precision[1]": 0.3, "recall[1]": 0.13}
+    session = running(metrics=["precision[1]", "recall[1]"], targets=targets)
+    plan, ahead, now = further(session, others=["tradition"], worlds=1), session.forecast(), session.estimate()
+    assert plan.begun == 150 and "150 known labels" in plan.assumption
+    for metric in targets:
+        path = [(one.labels, one.half_width) for one in plan.widths if (one.method, one.metric) == ("assured", metric)]
+        assert path[0] == (150, now[metric].half_width)
+        assert path[1:] == [(band.labels, band.median) for band in ahead.of(metric)]
+        assert [width for _, width in path] == sorted((width for _, width in path), reverse=True)
+    reached, open_ = (target for target in plan.targets if target.method == "assured")
+    assert (reached.metric, reached.reached, reached.labels) == ("precision[1]", True, 150)
+    assert not open_.reached and open_.labels == pytest.approx(150 + ahead.more)
+    looked_at = further(session, budgets=[200, 260])
+    assert [one.labels for one in looked_at.widths if one.metric == "recall[1]"] == [150, 200, 260]
+    with pytest.raises(PlanError, match=r"budgets \[100\] lie behind the 150 labels"):
+        further(session, budgets=[100])
+
+
+def test_a_threshold_that_is_decided_is_said_to_be():
+    session = running(100, thresholds={"accuracy": 0.3})
+    (decision,) = further(session).decisions
+    assert session.should_stop() and decision.reached and (decision.labels, decision.kind) == (100, "proof")
+    near = session.estimate()["accuracy"].value
+    (decision,) = further(running(100, thresholds={"accuracy": near})).decisions
+    assert not decision.reached and not decision.labels <= 100
+
+
+def test_methods_that_did_not_draw_the_labels_start_without_them():
+    session = running(60, method="tradition")
+    options = {"methods": ["tradition", "stratified"], "budgets": [50, 100], "worlds": 1}
+    found = plan_widths(session.pool, history=session.history, drawn_by="tradition", **options)
+    assert {(one.method, one.labels) for one in found.widths} == {("tradition", 100), ("stratified", 100)}
+    drawn = plan_widths(session.pool, history=session.history, drawn_by="trust", methods=["tradition"], budgets=[100])
+    assert [one.labels for one in drawn.widths] == [100]
+
+
+def test_a_target_that_is_reached_is_said_to_be_where_there_is_no_forecast():
+    session = running(60, method="stratified", targets={"accuracy": 0.3})
+    options = {"methods": ["stratified"], "budgets": [100], "worlds": 1, "targets": {"accuracy": 0.3}}
+    (target,) = plan_widths(session.pool, history=session.history, **options).targets
+    assert session.should_stop() and target.reached and target.labels == 60
+
+
+def test_there_is_no_plan_from_labels_where_there_is_no_forecast():
+    session = running(10, method="tradition")
+    assert further(session) is None
+
+
+def test_labels_between_two_looks():
+    assert labels_between(100, 0.1, 400, 0.05, 0.1) == 100
+    assert labels_between(100, 0.1, 400, 0.05, 1 / 15) == pytest.approx(225)
+    assert labels_between(100, math.nan, 400, 0.05, 0.06) == 400

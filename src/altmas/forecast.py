@@ -9,11 +9,12 @@ What later fits do to the widths, for better or worse, is a factor that differs 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
@@ -154,34 +155,69 @@ class Goals:
 
 
 def forecasts(
-    method: Method, task: Task, history: History, goals: Sequence[Goals], *, until: int | None = None
+    method: Method,
+    task: Task,
+    history: History,
+    goals: Sequence[Goals],
+    *,
+    until: int | None = None,
+    at: Sequence[int] = (),
+    every_metric: bool = False,
+    after_world: Callable[[], None] = lambda: None,
 ) -> list[Forecast] | None:
-    """A forecast for each of several goals that one session might have, from the same worlds; None as for one."""
+    """A forecast for each of several goals that one session might have, from the same worlds; None as for one.
+
+    at            numbers of labels at which is looked; by default STEPS of them up to `until`
+    every_metric  whether widths of all metrics are forecast, not only of METRICS beside those with a goal
+    after_world   called after each imagined world
+    """
     labels = len(history.labels)
-    end = _end(task, history, until)
+    end = _end(task, history, max(at) if at else until)
     enough = counted_labels(method, task, history) >= LEAST_DRAWN
     if not enough or end <= labels or not isinstance(method, Rehearses):
         return None
     rehearsal = method.rehearse(task, history)
     if rehearsal is None:
         return None
-    task = replace(task, metrics=_chosen(task, set().union(*(one.metrics for one in goals))))
-    steps = _steps(labels, end)
-    runs = [
-        _run(rehearsal, task, history, steps, goals, world)
-        for world in range(int(np.clip(WORK // max(len(task.metrics), 1), LEAST_WORLDS, MOST_WORLDS)))
-    ]
+    if not every_metric:
+        task = replace(task, metrics=_chosen(task, set().union(*(one.metrics for one in goals))))
+    steps = sorted({min(step, end) for step in at if step > labels}) or _steps(labels, end)
+    runs, today = [], _Look(method, task, history, estimates_of(method, task, history))
+    for world in range(worlds_of(task)):
+        runs.append(_run(rehearsal, today, steps, goals, world))
+        after_world()
     plain = Forecast(labels, end, tuple(_bands(task, steps, np.array([run.widths for run in runs]))))
     return [
-        _with_chance(plain, steps, [run.settled[place] for run in runs]) if one.metrics else plain
+        _with_chance(plain, [run.settled[place] for run in runs]) if one.metrics else plain
         for place, one in enumerate(goals)
     ]
 
 
-def _with_chance(plain: Forecast, steps: Sequence[int], ends: Sequence[float]) -> Forecast:
+def worlds_of(task: Task) -> int:
+    """In how many worlds the session goes on."""
+    return int(np.clip(WORK // max(len(task.metrics), 1), LEAST_WORLDS, MOST_WORLDS))
+
+
+def met(method: Method, task: Task, history: History, estimates: Estimates, goals: Goals) -> bool:
+    """Whether the goals are met with the labels so far, of which these are the estimates."""
+    return _Look(method, task, history, estimates).settled(goals)
+
+
+def imagined_pools(method: Method, task: Task, history: History, worlds: int) -> Iterator[NDArray[np.int64]]:
+    """(N,) the truth of the whole pool in each of several worlds, none if the method cannot tell; labels told stay."""
+    rehearsal = method.rehearse(task, history) if isinstance(method, Rehearses) else None
+    if rehearsal is None:
+        return
+    for world in range(worlds):
+        rng = np.random.default_rng([task.seed, world, len(history.labels)])
+        labels = ImaginedTruth.of(rehearsal, history, rng).at(np.arange(history.n_points)) | dict(history.labels)
+        yield np.array([labels[row] for row in range(history.n_points)], np.int64)
+
+
+def _with_chance(plain: Forecast, ends: Sequence[float]) -> Forecast:
     """The forecast with what worlds that settled at so many labels, or never, say about a goal."""
     chance = (sum(map(math.isfinite, ends)) + 0.5) / (len(ends) + 1)
-    return replace(plain, chance=chance, more=_median_more(plain.labels, steps, ends))
+    return replace(plain, chance=chance, more=_median(ends) - plain.labels)
 
 
 def _end(task: Task, history: History, until: int | None) -> int:
@@ -219,14 +255,14 @@ class _Run:
 
 def _run(
     rehearsal: Rehearsal,
-    task: Task,
-    history: History,
+    today: "_Look",
     steps: Sequence[int],
     goals: Sequence[Goals],
     world: int,
 ) -> _Run:
-    rng = np.random.default_rng([task.seed, world, len(history.labels)])
-    method, task = rehearsal.method, replace(task, seed=int(rng.integers(2**31)))
+    history, labels = today.history, len(today.history.labels)
+    rng = np.random.default_rng([today.task.seed, world, labels])
+    method, task = rehearsal.method, replace(today.task, seed=int(rng.integers(2**31)))
     truth = ImaginedTruth.of(rehearsal, history, rng)
     path = [
         _Look(method, task, reached, estimates_of(method, task, reached), factor)
@@ -235,7 +271,7 @@ def _run(
         )
     ]
     widths = [[look.half_width(metric.name) for metric in task.metrics] for look in path]
-    return _Run(widths, [_first_settled(path, steps, one) for one in goals])
+    return _Run(widths, [_first_settled([today, *path], [labels, *steps], one) for one in goals])
 
 
 def _fitted(history: History, steps: Sequence[int], rng: np.random.Generator) -> list[float]:
@@ -297,11 +333,35 @@ class _Look:
 
 
 def _first_settled(path: Sequence[_Look], steps: Sequence[int], goals: Goals) -> float:
-    """The number of labels at which the goals are met; infinity if they are not at the last step."""
-    if not path[-1].settled(goals):
+    """The number of labels at which the goals are met, between looks; infinity if they are not at the last one.
+
+    path  looks at the labels so far and at each of the steps
+    """
+    if not goals.metrics or not path[-1].settled(goals):
         return math.inf
-    earlier = zip(steps[:-1], path[:-1], strict=True)
-    return float(next((labels for labels, look in earlier if look.settled(goals)), steps[-1]))
+    last = len(path) - 1
+    place = next((place for place in range(1, last) if path[place].settled(goals)), last)
+    (n0, before), (n1, after) = ((steps[at], path[at]) for at in (place - 1, place))
+    needed = [
+        labels_between(n0, before.half_width(name), n1, after.half_width(name), target)
+        for name, target in goals.targets.items()
+        if after.half_width(name) <= target
+    ]
+    if goals.targets and len(needed) == len(goals.targets):
+        return max(*needed, steps[0] + 1.0)
+    return math.sqrt(n0 * n1)  # a threshold was decided somewhere between the looks
+
+
+def labels_between(n0: float, w0: float, n1: float, w1: float, half_width: float) -> float:
+    """The labels that a half-width needs, between n0 with half-width w0 and n1 with w1, which is no wider than it."""
+    if w0 <= half_width:
+        return float(n0)
+    if math.isnan(w0) or w0 <= w1:
+        return float(n1)
+    if w1 == 0:  # every point is labelled: widths shrink like sqrt(1 / labels - 1 / points)
+        return 1 / ((half_width / w0) ** 2 * (1 / n0 - 1 / n1) + 1 / n1)
+    share = (w0**-2 - half_width**-2) / (w0**-2 - w1**-2)  # widths shrink like 1 / sqrt(labels)
+    return n0 + share * (n1 - n0)
 
 
 # ---------------------------------------------------------------- imagined truth
@@ -396,9 +456,7 @@ def _bands(task: Task, steps: Sequence[int], widths: Array) -> Iterator[WidthBan
             yield WidthBand(metric.name, labels, *(float(math.exp(middle + side * spread)) for side in (-1, 0, 1)))
 
 
-def _median_more(labels: int, steps: Sequence[int], ends: Sequence[float]) -> float:
-    """Further labels after which half of the worlds are settled, between the steps; nan if half never are."""
-    shares = [0.0, *(sum(end <= step for end in ends) / len(ends) for step in steps)]
-    if shares[-1] < 0.5:
-        return math.nan
-    return float(np.interp(0.5, shares, [labels, *steps])) - labels
+def _median(ends: Sequence[float]) -> float:
+    """Labels after which half of the worlds are settled; nan if half never are."""
+    middle = sorted(ends)[(len(ends) - 1) // 2]
+    return middle if math.isfinite(middle) else math.nan

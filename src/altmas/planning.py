@@ -4,6 +4,8 @@ The truth is imagined, the method is run on it, and the widths it reports are av
 Before any label the imagination rests on the model's own scores or on an assumed accuracy; after a pilot on the
 labels that exist: p(true c | predicted a) = (n_ac + s p0(c | a)) / (n_a + s), with n the labels so far and p0 the
 imagination without them, counting as s = 4 labels of each predicted class.
+
+A session for which there is a forecast is planned by it (`plan_further`): it goes on from its labels and its belief.
 """
 
 import math
@@ -15,12 +17,14 @@ from numpy.typing import NDArray
 
 from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
-from altmas.guaranteed import NotOffered, guaranteed_decision, not_offered, with_guarantee
+from altmas.forecast import Goals, forecasts, imagined_pools, labels_between, met, worlds_of
+from altmas.guaranteed import NotOffered, estimates_of, guaranteed_decision, not_offered, with_guarantee
 from altmas.history import History
 from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_draw, method_named
+from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, MetricLike, metric_set, table_of
 from altmas.pool import Pool
-from altmas.progress import progress_bar
+from altmas.progress import Bar, progress_bar
 from altmas.simulate import label_until
 from altmas.suggest import listing
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Draw, Task
@@ -48,6 +52,7 @@ class PlannedDecision:
     kind     "interval": the interval for many looks lies on one side; "proof": the test with a finite-sample proof
     labels   median over the imagined worlds; nan if it stays open in at least half of them
     decided  share of the worlds in which it is settled within the largest budget
+    reached  whether the labels so far settle it already: `labels` is then their number
     """
 
     method: str
@@ -56,16 +61,36 @@ class PlannedDecision:
     kind: str
     labels: float
     decided: float
+    reached: bool = False
+
+
+@dataclass(frozen=True)
+class PlannedTarget:
+    """About how many labels a half-width needs, all labels counted; nan if more than the largest budget.
+
+    reached  whether the labels so far give it already: `labels` is then their number
+    """
+
+    metric: str
+    half_width: float
+    method: str
+    labels: float
+    reached: bool = False
 
 
 @dataclass(frozen=True)
 class WidthPlan:
-    """Expected half-widths and labels to decisions, and in words what they assume."""
+    """Expected half-widths and labels to targets and decisions, and in words what they assume.
+
+    begun  labels from which the session goes on; the first widths of its method are then those of today
+    """
 
     widths: tuple[PlannedWidth, ...]
     assumption: str
     decisions: tuple[PlannedDecision, ...] = ()
+    targets: tuple[PlannedTarget, ...] = ()
     about: str = "pool"
+    begun: int = 0
     learnable: str = ""
     """Where nothing can be learned in the imagined worlds: why a method that learns shows no gain; else empty."""
     guarantee: bool = False
@@ -80,13 +105,7 @@ class WidthPlan:
         index = reached[0]
         if index == 0:
             return float(path[0][0])
-        (n0, w0), (n1, w1) = path[index - 1], path[index]
-        if math.isnan(w0) or w0 <= w1:
-            return float(n1)
-        if w1 == 0:  # every point is labelled: widths shrink like sqrt(1 / labels - 1 / points)
-            return 1 / ((half_width / w0) ** 2 * (1 / n0 - 1 / n1) + 1 / n1)
-        share = (w0**-2 - half_width**-2) / (w0**-2 - w1**-2)  # widths shrink like 1 / sqrt(labels)
-        return n0 + share * (n1 - n0)
+        return labels_between(*path[index - 1], *path[index], half_width)
 
 
 def plan_widths(
@@ -100,6 +119,7 @@ def plan_widths(
     seed: int = 0,
     worlds: int = 5,
     history: History | None = None,
+    drawn_by: str | None = None,
     thresholds: Mapping[str, float] | None = None,
     targets: Mapping[str, float] | None = None,
     budget: int | None = None,
@@ -111,7 +131,8 @@ def plan_widths(
     """The expected half-widths of each metric at each budget, for each method that gives intervals.
 
     accuracy    assumed instead of what the scores say (default 0.8 where there are none)
-    history     labels that exist already; they are kept, and what they say replaces most of the assumption
+    history     labels that exist already; what they say replaces most of the assumption
+    drawn_by    the method that goes on from them, by default the first; others start without a label
     thresholds  {metric: value}: also the labels after which it is settled on which side the metric lies
     targets     {metric: half-width}: what the session is to reach; with targets or thresholds intervals are those for
                 many looks, as they are in the session
@@ -132,37 +153,135 @@ def plan_widths(
             check_ahead(method, pool)
     if guarantee and (task.ahead or task.units is not None):
         raise PlanError("no proof is offered for intervals about data to come, nor where whole groups are drawn")
-    steps, begun = _steps(budgets, len(pool)), history or History(len(pool))
+    begun = history or History(len(pool))
+    steps = _steps(budgets, len(pool), len(begun.labels))
     chances, assumption = imagination(pool, accuracy, begun)
     if task.units is not None:
         assumption += (
             f", and that items of one group ({pool.group_name}) are right or wrong independently of each other"
         )
     task = replace(task, targets=aims, budget=(budget or steps[-1]) if stopping else None)
+    truths = (imagined(chances, begun, np.random.default_rng([seed, world])) for world in range(worlds))
+    going_on = drawn_by or chosen[0].name
+    starts = [(method, begun if method.name == going_on else History(len(pool))) for method in chosen]
+    with progress_bar("planning", worlds * len(chosen), shown=progress) as bar:
+        widths, decisions = _over_worlds(starts, task, truths, steps, sides, bar)
+    found = WidthPlan(widths, assumption, decisions, about=task.population, guarantee=guarantee)
+    needs = [
+        PlannedTarget(name, width, method.name, float(len(begun.labels)), reached=True)
+        if start is begun and _reached(method, task, begun, name, width)
+        else PlannedTarget(name, width, method.name, found.labels_for(name, width, method.name))
+        for name, width in aims
+        for method, start in starts
+    ]
+    return replace(found, targets=tuple(needs), learnable=_unlearnable(pool, accuracy, begun))
+
+
+def plan_further(
+    method: Method,
+    task: Task,
+    history: History,
+    *,
+    goals: Goals,
+    budgets: Sequence[int] = (),
+    until: int | None = None,
+    others: Sequence[str | Method] = (),
+    worlds: int = 5,
+    progress: bool = False,
+) -> WidthPlan | None:
+    """What a session may expect that goes on from its labels, by its forecast; None where there is none.
+
+    budgets  numbers of labels that are looked at, all labels counted; by default those of the forecast up to `until`
+    others   methods to compare with: each starts without a label, in as many worlds, imagined from the same belief
+    """
+    labels, pool = len(history.labels), task.pool
+    sides, aims = _thresholds(goals.thresholds, task), _targets(goals.targets, task)
+    steps = _steps(budgets, len(pool), labels) if budgets else []
+    compared = [_with_interval(other, pool) for other in others]
+    single = [Goals({name: width}, {}) for name, width in aims] + [Goals({}, {m.name: value}) for m, value in sides]
+    with progress_bar("planning", worlds_of(task) + worlds * len(compared), shown=progress) as bar:
+        ahead = forecasts(
+            method,
+            task,
+            history,
+            [Goals({}, {}), *single],
+            until=until,
+            at=steps,
+            every_metric=True,
+            after_world=lambda: bar.advance(1),
+        )
+        if ahead is None:
+            return None
+        looked_at = sorted({labels, *steps, *(band.labels for band in ahead[0].bands)})
+        truths = imagined_pools(method, task, history, worlds if compared else 0)
+        starts = [(other, History(len(pool))) for other in compared]
+        widths, decisions = _over_worlds(starts, task, truths, looked_at, sides, bar)
+    today = estimates_of(method, task, history)
+    now = tuple(PlannedWidth(method.name, one.metric, labels, one.half_width) for one in today)
+    own = tuple(PlannedWidth(method.name, band.metric, band.labels, band.median) for band in ahead[0].bands)
+    found = WidthPlan(
+        (*now, *own, *widths),
+        f"going by {labels} known labels and what {method.name} makes of them, as the forecast of the session does",
+        about=task.population,
+        begun=labels,
+        guarantee=task.guarantee,
+    )
+    reached = [met(method, task, history, today, goal) for goal in single]
+    needed = [labels if done else labels + one.more for done, one in zip(reached, ahead[1:], strict=True)]
+    targets = [
+        PlannedTarget(name, width, method.name, needed[place], reached[place])
+        for place, (name, width) in enumerate(aims)
+    ]
+    targets += [
+        PlannedTarget(name, width, other.name, found.labels_for(name, width, other.name))
+        for name, width in aims
+        for other in compared
+    ]
+    settled = [
+        PlannedDecision(
+            method.name,
+            metric.name,
+            value,
+            "proof" if _has_proof(method, metric.name, task) else "interval",
+            needed[place],
+            1.0 if reached[place] else ahead[1 + place].chance,
+            reached[place],
+        )
+        for place, (metric, value) in enumerate(sides, start=len(aims))
+    ]
+    return replace(found, targets=tuple(targets), decisions=(*settled, *decisions))
+
+
+def _over_worlds(
+    starts: Sequence[tuple[Method, History]],
+    task: Task,
+    truths: Iterable[NDArray[np.int64]],
+    steps: list[int],
+    sides: Sequence[tuple[Metric, float]],
+    bar: Bar,
+) -> tuple[tuple[PlannedWidth, ...], tuple[PlannedDecision, ...]]:
+    """Mean half-widths and median labels to decisions of methods that go on from these logs, over the truths."""
     half_widths: dict[tuple[str, str, int], list[float]] = {}
     settled: dict[tuple[str, str, float, str], list[float]] = {}
-    with progress_bar("planning", worlds * len(chosen), shown=progress) as bar:
-        for world in range(worlds):
-            truth = imagined(chances, begun, np.random.default_rng([seed, world]))
-            now = replace(task, seed=int(np.random.default_rng([seed, world, 1]).integers(2**31)))
-            for method in chosen:
-                widths_here, ends = _in_world(method, now, begun, truth, steps, sides)
-                for place, width in widths_here.items():
-                    half_widths.setdefault((method.name, *place), []).append(width)
-                for metric, value in sides:
-                    for kind in ("interval", "proof"):
-                        labels_needed = ends.get((metric.name, value, kind), math.inf)
-                        settled.setdefault((method.name, metric.name, value, kind), []).append(labels_needed)
-                bar.advance(1)
+    for world, truth in enumerate(truths):
+        now = replace(task, seed=int(np.random.default_rng([task.seed, world, 1]).integers(2**31)))
+        for method, begun in starts:
+            widths_here, ends = _in_world(method, now, begun, truth, steps, sides)
+            for place, width in widths_here.items():
+                half_widths.setdefault((method.name, *place), []).append(width)
+            for metric, value in sides:
+                for kind in ("interval", "proof"):
+                    labels_needed = ends.get((metric.name, value, kind), math.inf)
+                    settled.setdefault((method.name, metric.name, value, kind), []).append(labels_needed)
+            bar.advance(1)
+    offered = {method.name: method for method, _ in starts}
     widths = (PlannedWidth(*key, _mean(values)) for key, values in half_widths.items())
-    offered = {method.name: method for method in chosen}
     decisions = (
         PlannedDecision(*key, _median(values), sum(map(math.isfinite, values)) / len(values))
         for key, values in settled.items()
         if key[3] == "interval" or _has_proof(offered[key[0]], key[1], task)
     )
-    learnable = _unlearnable(pool, accuracy, begun)
-    return WidthPlan(tuple(widths), assumption, tuple(decisions), task.population, learnable, guarantee)
+    return tuple(widths), tuple(decisions)
 
 
 def _in_world(
@@ -206,6 +325,12 @@ def _targets(targets: Mapping[str, float], task: Task) -> tuple[tuple[str, float
     if unknown is not None:
         raise PlanError(f"target for {unknown!r}, which is no metric of the plan; metrics are {listing(names)}")
     return tuple(targets.items())
+
+
+def _reached(method: Method, task: Task, history: History, name: str, half_width: float) -> bool:
+    """Whether the labels so far give this half-width; never below the least number of drawn labels."""
+    enough = counted_labels(method, task, history) >= LEAST_DRAWN
+    return enough and estimates_of(method, task, history)[name].half_width <= half_width
 
 
 def _settled_by(
@@ -298,11 +423,17 @@ def _with_interval(choice: str | Method, pool: Pool) -> Method:
     return method
 
 
-def _steps(budgets: Sequence[int], n_points: int) -> list[int]:
+def _steps(budgets: Sequence[int], n_points: int, labels: int = 0) -> list[int]:
+    """Numbers of labels to look at, above those that are there."""
     steps = sorted(set(budgets))
     if not steps or steps[0] < 1 or steps[-1] > n_points:
         raise PlanError(f"budgets {list(budgets)} must lie between 1 and the pool's {n_points} points")
-    return steps
+    ahead = [step for step in steps if step > labels] or [step for step in steps if step == labels == n_points]
+    if not ahead:
+        raise PlanError(
+            f"budgets {list(budgets)} lie behind the {labels} labels of the session; expected more than that"
+        )
+    return ahead
 
 
 def _mean(values: list[float]) -> float:

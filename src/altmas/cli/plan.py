@@ -1,6 +1,7 @@
 """`altmas plan`: what a number of labels would buy."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,10 @@ from altmas.cli import show
 from altmas.cli.app import START, command, literal
 from altmas.errors import PlanError
 from altmas.estimates import about_in_words
+from altmas.forecast import Goals
 from altmas.methods import DEFAULT_METHOD, Method, method_named
-from altmas.planning import PlannedDecision, WidthPlan, plan_widths
+from altmas.metrics import metric_set
+from altmas.planning import PlannedDecision, WidthPlan, plan_further, plan_widths
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
 
 FEW = 50
@@ -77,18 +80,20 @@ def plan(
 ) -> None:
     """How wide will the intervals be? Expected half-widths for numbers of labels, before any of them is paid for.
 
-    The truth is imagined from the model's scores or an assumed accuracy, and, once a session has some, from labels.
+    The truth is imagined from the model's scores or an assumed accuracy. A session goes on from its labels: once 20 are
+    told, by the forecast that `altmas status` gives.
     """
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
     settings |= {"about": opt.about_of(about), "draw": opt.draw_of(draw), "guarantee": guarantee}
     history, chosen, half_widths = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
-    labels, budget = 0, None
+    labels, budget, own, task = 0, None, None, None
     sides = opt.thresholds_of(thresholds)
     if session is not None:
         with opt.opened(session) as opened:
             pool, history, half_widths = opened.pool, opened.history, half_widths or dict(opened.plan.targets)
             sides = sides or dict(opened.plan.thresholds)
-            chosen = chosen if method else opened.method
+            own = opened.method
+            chosen = chosen if method else own
             settings = {
                 "confidence": opened.plan.confidence,
                 "seed": opened.plan.seed,
@@ -98,6 +103,13 @@ def plan(
                 "guarantee": guarantee or opened.plan.guarantee,
             }
             labels, budget = len(history.labels), opened.plan.budget
+            task = replace(
+                opened.task,
+                metrics=metric_set(metrics, pool) if metrics else opened.task.metrics,
+                targets=tuple(half_widths.items()),
+                guarantee=settings["guarantee"],
+                stopping=bool(half_widths or sides),
+            )
     elif data is None or prediction is None:
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
@@ -124,27 +136,43 @@ def plan(
         "tradition",
     ]
 
+    left = budget if budget is not None and budget > labels else None
+
     def plan_at(looked_at: list[int]) -> WidthPlan:
-        return plan_widths(
+        further = None
+        if history is not None and own is not None and task is not None:
+            further = plan_further(
+                own,
+                task,
+                history,
+                goals=Goals(half_widths, sides),
+                budgets=looked_at,
+                until=left,
+                others=[other for other in methods if method_named(other).name != own.name],
+                worlds=worlds,
+                progress=not show.quiet(),
+            )
+        return further or plan_widths(
             pool,
             methods=methods,
-            budgets=looked_at,
+            budgets=looked_at or _ahead(labels, budget, len(pool)),
             accuracy=accuracy,
             history=history,
+            drawn_by=None if own is None else own.name,
             worlds=worlds,
             thresholds=sides,
             targets=half_widths,
-            budget=budget if budget is not None and budget > labels else None,
+            budget=left,
             progress=not show.quiet(),
             **settings,
         )
 
-    looked_at = budgets or _ahead(labels, budget, len(pool))
-    width_plan = plan_at(looked_at)
-    further = [] if budgets else _further(looked_at, len(pool))
-    if further and _out_of_reach(width_plan, half_widths):
+    width_plan = plan_at(budgets or [])
+    if not budgets and _out_of_reach(width_plan) and (further := _further(width_plan, len(pool))):
         width_plan = plan_at(further)
-    _print(width_plan, half_widths, json, whole=max(width.labels for width in width_plan.widths) >= len(pool))
+    if width_plan.begun and accuracy is not None:
+        show.hint("--accuracy is not used: the labels of the session say more")
+    _print(width_plan, json, whole=max(width.labels for width in width_plan.widths) >= len(pool))
 
 
 def _ahead(labels: int, budget: int | None, points: int) -> list[int]:
@@ -156,35 +184,32 @@ def _ahead(labels: int, budget: int | None, points: int) -> list[int]:
     return sorted({min(round(max(labels, FEW) * times), points) for times in (1.5, 2, 4)})
 
 
-def _further(looked_at: list[int], points: int) -> list[int]:
+def _further(width_plan: WidthPlan, points: int) -> list[int]:
     """The same budgets and larger ones; none where they end at the pool already."""
-    largest = max(looked_at)
+    looked_at = {width.labels for width in width_plan.widths if width.labels > width_plan.begun}
+    largest = max(looked_at, default=points)
     return sorted({*looked_at, *(min(largest * times, points) for times in (2, 4))}) if largest < points else []
 
 
-def _out_of_reach(width_plan: WidthPlan, targets: dict[str, float]) -> bool:
+def _out_of_reach(width_plan: WidthPlan) -> bool:
     """Whether a target needs more labels than the largest budget by the first method, that of the session."""
     method = width_plan.widths[0].method
-    return any(math.isnan(width_plan.labels_for(metric, width, method)) for metric, width in targets.items())
+    return any(math.isnan(target.labels) for target in width_plan.targets if target.method == method)
 
 
-def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool, *, whole: bool) -> None:
+def _print(width_plan: "WidthPlan", json: bool, *, whole: bool) -> None:
     """The plan for people or for scripts; whole  whether labelling every point was looked at."""
     methods = list(dict.fromkeys(width.method for width in width_plan.widths))
-    needs = [
-        (metric, width, method, width_plan.labels_for(metric, width, method))
-        for metric, width in targets.items()
-        for method in methods
-    ]
     if json:
         plain = [vars(width) for width in width_plan.widths]
-        reach = [{"metric": a, "half_width": b, "method": c, "labels": d} for a, b, c, d in needs]
+        reach = [vars(target) for target in width_plan.targets]
         decisions = [vars(decision) for decision in width_plan.decisions]
         why = {"learnable": width_plan.learnable} if width_plan.learnable else {}
         show.as_json(
             {
                 "about": width_plan.about,
                 "guarantee": width_plan.guarantee,
+                "begun": width_plan.begun,
                 "assumption": width_plan.assumption,
                 "widths": plain,
                 "targets": reach,
@@ -196,20 +221,26 @@ def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool, *, wh
     width_of = {(width.metric, width.labels, width.method): width.half_width for width in width_plan.widths}
     columns = ["metric", "labels", *(f"± {name}" for name in methods)]
     rows = [
-        (metric, str(labels), *(show.number(width_of[metric, labels, name], 3) for name in methods))
+        (
+            metric,
+            f"{labels} now" if labels == width_plan.begun else str(labels),
+            *(show.number(width_of.get((metric, labels, name), math.nan), 3) for name in methods),
+        )
         for metric in dict.fromkeys(width.metric for width in width_plan.widths)
         for labels in dict.fromkeys(width.labels for width in width_plan.widths if width.metric == metric)
     ]
     show.table(columns, rows, right=columns[1:])
-    for metric, width, method, labels in needs:
+    for target in width_plan.targets:
+        needed = _needed(target.labels, target.reached, width_plan.begun if target.method == methods[0] else 0)
         beyond = "out of reach with this pool" if whole else "more than the largest budget looked at"
-        about = beyond if labels != labels else f"about {round(labels)} labels"
-        show.say(f"±{width:g} for {metric} by {method}: {about}")
+        show.say(f"±{target.half_width:g} for {target.metric} by {target.method}: {needed or beyond}")
     for decision in width_plan.decisions:
-        show.say(_decision(decision))
+        show.say(_decision(decision, width_plan.begun if decision.method == methods[0] else 0))
+    if width_plan.begun and len(methods) > 1:
+        show.paragraph(f"By {' and '.join(methods[1:])}: with as many labels in all, drawn from the start.")
     if width_plan.guarantee:
         show.paragraph("Half-widths are those of intervals with a finite-sample proof that holds at every look.")
-    elif needs or width_plan.decisions:
+    elif width_plan.targets or width_plan.decisions:
         show.paragraph(
             "With a target or a threshold intervals of assured and tradition hold at every look; they are wider than "
             "those for one look at a number of labels fixed beforehand."
@@ -220,11 +251,22 @@ def _print(width_plan: "WidthPlan", targets: dict[str, float], json: bool, *, wh
         show.paragraph(f"{width_plan.learnable}.")
 
 
-def _decision(planned: "PlannedDecision") -> str:
+def _needed(labels: float, reached: bool, begun: int) -> str:
+    """About how many labels it takes, and how many more than there are; empty if that is not known."""
+    if reached:
+        return f"reached with the {round(labels)} labels so far"
+    more = f", {math.ceil(labels) - begun} more" if begun and not math.isnan(labels) else ""
+    return "" if math.isnan(labels) else f"about {math.ceil(labels) if begun else round(labels)} labels{more}"
+
+
+def _decision(planned: "PlannedDecision", begun: int) -> str:
     """One line: how many labels settle a threshold."""
     how = "with a proof that holds at every look" if planned.kind == "proof" else "by the interval for many looks"
-    if planned.labels != planned.labels:
+    needed = _needed(planned.labels, planned.reached, begun)
+    if not needed:
         about = f"open with the largest budget in {1 - planned.decided:.0%} of the imagined worlds"
+    elif planned.reached:
+        about = needed.replace("reached", "settled")
     else:
-        about = f"about {round(planned.labels)} labels (settled in {planned.decided:.0%} of the imagined worlds)"
+        about = f"{needed} (settled in {planned.decided:.0%} of the imagined worlds)"
     return f"{planned.metric} above or below {planned.threshold:g} by {planned.method}, {how}: {about}"

@@ -245,6 +245,23 @@ def test_a_cross_check_that_is_three_standard_errors_away_is_told(tmp_path, monk
     assert ("does not agree with the" in (tmp_path / "far.html").read_text("utf-8")) is told
 
 
+def test_classes_with_hardly_a_label_raise_no_alarm():
+    rng = np.random.default_rng(0)
+    classes = [f"c{k:02}" for k in range(40)]
+    truth = rng.choice(classes, 2000)
+    answers = np.where(rng.random(2000) < 0.85, truth, rng.choice(classes, 2000))
+    scores = np.full((2000, 40), 0.2 / 39)
+    scores[np.arange(2000), [classes.index(one) for one in answers]] = 0.8
+    pool = altmas.Pool(None, answers, scores=scores, classes=classes)
+    names = ["accuracy", "macro_f1", *(f"recall[{name}]" for name in classes)]
+    session = altmas.Session.create(None, pool, metrics=names, seed=1)
+    for query in session.ask(60):
+        session.tell(query.id, truth[query.index])
+    accuracy, macro, *recalls = content_of(session)["metrics"]
+    assert accuracy["check"]["value"] is not None and macro["check"]["value"] is None
+    assert not any(one["check"]["apart"] for one in (accuracy, macro, *recalls))
+
+
 def test_a_path_that_ends_in_json_writes_that_alone(tmp_path):
     make_session(labels=20).report(tmp_path / "only.json")
     assert [one.name for one in tmp_path.iterdir()] == ["only.json"]

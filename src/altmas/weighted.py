@@ -14,13 +14,14 @@ Both variances are 0 once everything is labelled.
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from altmas.history import Batch, History
 from altmas.intervals import normal_quantile
 from altmas.metrics import LabelWeights, Metric, table_of
+from altmas.metrics.averages import trials_by_class
 from altmas.metrics.metric import answers_of
 from altmas.pool import Pool
 from altmas.types import Array
@@ -244,6 +245,32 @@ def weighted_interval(
     pseudo = z**2 / 2 * float(((right + wrong) / 2)[answers[inside]].mean())
     half = z * math.sqrt(sample.variance(residuals, inside) + pseudo * sample.of_one())
     return value, max(metric.bounds[0], value - half), min(metric.bounds[1], value + half)
+
+
+class Behind(NamedTuple):
+    """Labels that a metric rests on. fewest  of a class that it is a mean of, else all;  trials  of all its classes."""
+
+    fewest: float
+    trials: float
+
+
+def labels_behind(pool: Pool, history: History, metric: Metric) -> Behind:
+    """How many labels could move the metric; in a mean over classes each class has as many trials as the least one."""
+    n_classes, members = len(pool.classes), metric.members(pool)
+    rows = history.labelled if members is None else history.labelled[members[history.labelled]]
+    known = history.known[rows]
+    if metric.about.over_classes:
+        answers = answers_of(pool, metric.model)
+        table = table_of(answers[rows], known, n_classes)
+        met = (np.bincount(answers, minlength=n_classes) > 0) | (table.sum(0) > 0)
+        fewest = float(trials_by_class(metric, table)[1][met].min())
+        return Behind(fewest, fewest * float(met.sum()))
+    if not metric.of_table_of_a_model:
+        return Behind(float(len(rows)), float(len(rows)))
+    somewhere = 1 + n_classes * np.eye(n_classes) + np.linspace(0, 1, n_classes**2).reshape(n_classes, n_classes)
+    moving = np.abs(metric.gradient(somewhere)) > 1e-12
+    count = float(moving[answers_of(pool, metric.model)[rows], known].sum())
+    return Behind(count, count)
 
 
 def _weighted_items(

@@ -21,12 +21,14 @@ from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, Estimates, shown_wort
 from altmas.frames import plain
 from altmas.guaranteed import NotOffered, estimates_of, guaranteed_decision
 from altmas.history import History
+from altmas.intervals import wilson
 from altmas.items.parts import parts_of
 from altmas.methods import check as check_method
 from altmas.methods import inclusion_of
 from altmas.methods.assured.diagnostics import ALARM
 from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, metric_set
+from altmas.metrics.averages import LABELS_PER_CLASS
 from altmas.pool import Pool
 from altmas.pool.growth import values_in_order
 from altmas.report.assumptions import assumptions_of
@@ -40,7 +42,7 @@ from altmas.report.trend import trend_since
 from altmas.report.words import verdict_of
 from altmas.session.snapshot import Status
 from altmas.task import Task
-from altmas.weighted import has_probabilities, sample_of, weighted_interval
+from altmas.weighted import Sample, has_probabilities, labels_behind, sample_of, weighted_interval
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -148,13 +150,11 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
         sample_of(session.pool, history, inclusion_of(session.method, session.pool, history)) if checkable else None
     )
     for metric, estimate in zip(session.task.metrics, estimates, strict=True):
-        check = alarm = (math.nan, math.nan, math.nan)
+        check, apart = ((math.nan, math.nan, math.nan), False)
         if sample is not None:
-            check = weighted_interval(session.pool, history, metric, estimate.confidence, sample)
-            alarm = weighted_interval(session.pool, history, metric, math.erf(ALARM / math.sqrt(2)), sample)
+            check, apart = _cross_check(session.pool, history, metric, estimate, sample)
         worth = shown_worth(estimate.effective_labels, counted)
         gain = worth / estimate.labels if estimate.labels else math.nan
-        apart = estimate.value < alarm[1] or estimate.value > alarm[2]
         rows.append(
             asdict(estimate)
             | {
@@ -174,9 +174,28 @@ def _metrics(session: "Session", history: History, estimates: Estimates) -> list
             | {"worth": worth, "gain": gain, "bounds": list(metric.bounds), "unit": metric.unit}
             | {"lower_is_better": metric.lower_is_better}
             | {"kind": metric.kind, "where": metric.where}
-            | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": bool(apart)}}
+            | {"check": {"value": check[0], "low": check[1], "high": check[2], "apart": apart}}
         )
     return rows
+
+
+def _cross_check(
+    pool: Pool, history: History, metric: Metric, estimate: Estimate, sample: Sample
+) -> tuple[tuple[float, float, float], bool]:
+    """((value, low, high) from weighted labels alone, whether the estimate is too far from it to be chance).
+
+    None is made where a class has fewer than LABELS_PER_CLASS labels: one without any would count as 0. A few labels
+    that are all right have no spread, so a share has to be outside Wilson's interval of as many trials as well.
+    """
+    behind = labels_behind(pool, history, metric)
+    if behind.fewest < LABELS_PER_CLASS:
+        return (math.nan, math.nan, math.nan), False
+    check = weighted_interval(pool, history, metric, estimate.confidence, sample)
+    _, low, high = weighted_interval(pool, history, metric, math.erf(ALARM / math.sqrt(2)), sample)
+    if metric.bounds == (0, 1) and not math.isnan(check[0]):
+        ends = wilson(min(max(check[0], 0.0), 1.0), behind.trials, ALARM)
+        low, high = min(low, ends[0]), max(high, ends[1])
+    return check, bool(estimate.value < low or estimate.value > high)
 
 
 def _forecast(session: "Session") -> Plain | None:

@@ -195,6 +195,19 @@ def test_a_plan_looks_beyond_a_budget_that_is_too_small(tmp_path):
     assert {one["labels"] for one in found["widths"]} == {5, 10, 20, 40, 80} and found["targets"][0]["labels"] > 20
 
 
+def test_a_half_filled_sheet_shows_how_many_labels_count(tmp_path):
+    table, truth = write_table(tmp_path)
+    path, roles = tmp_path / "half.altmas", ("--data", table, "--id", "study_id", "--prediction", "vendor_label")
+    assert run("init", path, *roles, "--metric", "accuracy", "--metric", "f1[cat]").code == 0
+    with altmas.Session.open(path) as session:
+        for query in session.ask(40)[::2]:
+            session.tell(query.id, truth[query.id])
+    for words in ("status", "estimate"):
+        shown = run(words, path).out
+        assert shown.count("1 of 20") == 2 and "labels that do not count yet: 19 of 20" in shown
+        assert shown.count("no interval") == 1 and "no interval: fewer than 10 labels count so far" in shown
+
+
 def test_a_report_is_written_or_printed(tmp_path):
     path, truth = make_session(tmp_path)
     label_all(path, truth, 20)

@@ -43,7 +43,8 @@ def estimate(
         slices: list[str | None] = [*by] if by else [None]
         parts = {name: opened.estimate(name, metrics=metrics or None) for name in slices}
         sizes = {name: Counter(opened.pool.slices[name].tolist()) for name in by or ()}
-        drawn = opened.now().counted_labels
+        now = opened.now()
+        drawn = now.counted_labels
         alone = () if by or metrics else opened.alone()
     if json:
         shown = [_plain(estimates, sizes.get(name or "")) for name, estimates in parts.items()]
@@ -54,7 +55,7 @@ def estimate(
         if name is not None:
             points = (f"{value} {show.counted(count, 'point')}" for value, count in sorted(sizes[name].items()))
             show.say(f"{name}: " + ", ".join(points))
-        show.estimates(estimates, drawn, 0 if name is None else FLOOR)
+        show.estimates(estimates, drawn, 0 if name is None else FLOOR, now.counting if name is None else None)
     for answer in alone:
         show.say(str(answer))
     for remark in estimates.remarks:

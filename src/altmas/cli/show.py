@@ -122,25 +122,38 @@ def bounds(estimate: "Estimate") -> str:
     return "-" if math.isnan(estimate.low) else f"[{estimate.low:.4f}, {estimate.high:.4f}]"
 
 
-def estimates(values: Sequence["Estimate"], drawn: int, floor: int = 0) -> None:
+def estimates(
+    values: Sequence["Estimate"], drawn: int, floor: int = 0, counting: tuple[int, int] | None = None
+) -> None:
     """Every metric with its interval and what the labels are worth; no number from fewer than `floor` labels.
 
-    drawn  labels that the method drew: with few of them nothing is said of what they are worth
+    drawn     labels that the method drew: with few of them nothing is said of what they are worth
+    counting  (labels that count, all labels) where some of them wait for the answer to an earlier draw
     """
     if not values:
         return
     level = f"{values[0].confidence * 100:g} % interval"
     columns = ("metric", "estimate", level, "±", "labels", "worth", "kind")
-    rows = [_few(estimate) if estimate.labels < floor else _estimate(estimate, drawn) for estimate in values]
+    rows = [_few(estimate) if estimate.labels < floor else _estimate(estimate, drawn, counting) for estimate in values]
     table(columns, rows, right=("estimate", "±", "labels", "worth"))
 
 
-def _estimate(estimate: "Estimate", drawn: int) -> tuple[str, ...]:
+def _estimate(estimate: "Estimate", drawn: int, counting: tuple[int, int] | None) -> tuple[str, ...]:
     value = shown_value(estimate.value, estimate.labels)
-    note = estimate.note if estimate.labels else estimate.note.removeprefix("undefined: ")
-    kind = " ".join(filter(None, [estimate.interval if estimate.interval != "none" else "no interval", note]))
     worth = number(shown_worth(estimate.effective_labels, drawn), 0)
-    return estimate.metric, value, bounds(estimate), number(estimate.half_width, 3), str(estimate.labels), worth, kind
+    labels = str(estimate.labels)
+    if counting is not None and estimate.labels == counting[1]:
+        labels = f"{counting[0]} of {counting[1]}"
+    width = number(estimate.half_width, 3)
+    return estimate.metric, value, bounds(estimate), width, labels, worth, _kind(estimate)
+
+
+def _kind(estimate: "Estimate") -> str:
+    """The kind of interval and the note; without an interval why, said once."""
+    if estimate.interval != "none":
+        return " ".join(filter(None, [estimate.interval, estimate.note]))
+    why = estimate.note.removeprefix("undefined: ")  # the column of the estimate says so
+    return why if "no interval" in why else ": ".join(filter(None, ["no interval", why]))
 
 
 def _few(estimate: "Estimate") -> tuple[str, ...]:

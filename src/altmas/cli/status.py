@@ -17,7 +17,7 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
     with opt.opened(session) as opened, show.working("estimating"):
         now, words = opened.status(), drawn_in_words(opened.task)
         estimates, decision, forecast = opened.estimate(), opened.should_stop(), opened.forecast()
-        reached, drawn = may_stop(opened.goals()), opened.now().counted_labels
+        reached, moment = may_stop(opened.goals()), opened.now()
     if json:
         ahead = None if forecast is None or reached else forecast.to_dict()
         plain = {"stop": decision.stop, "reason": decision.reason, "forecast": ahead}
@@ -32,7 +32,7 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
     for person in now.annotators if len(now.annotators) > 1 else ():
         pace = "" if math.isnan(person.seconds_per_label) else f", {person.seconds_per_label:.0f} s each"
         show.say(f"  {person.name or '(unnamed)'}: {person.labels} labels, {person.skips} skipped{pace}")
-    show.estimates(estimates, drawn)
+    show.estimates(estimates, moment.counted_labels, counting=moment.counting)
     for remark in estimates.remarks:
         show.say(remark)
     if estimates.about != "pool":

@@ -149,6 +149,12 @@ class Snapshot:
         """Labels of draws that estimates rest on."""
         return counted_labels(self.plan.method, self.task, self.history)
 
+    @property
+    def counting(self) -> tuple[int, int] | None:
+        """(labels that count, all labels) where some wait for the answer to an earlier draw; None if all count."""
+        labels, waiting = len(self.history.labels), self.history.drawn_labels - self.counted_labels
+        return (labels - waiting, labels) if waiting else None
+
     def waiting(self, *, named: bool = True) -> str:
         """Which labels do not count yet because an item that was asked for before them is open; empty if none do.
 

@@ -245,6 +245,24 @@ def test_a_cross_check_that_is_three_standard_errors_away_is_told(tmp_path, monk
     assert ("does not agree with the" in (tmp_path / "far.html").read_text("utf-8")) is told
 
 
+def test_metrics_with_other_bounds_have_an_axis_of_their_own():
+    rng = np.random.default_rng(0)
+    grades = rng.integers(1, 6, 300)
+    judge = np.clip(grades + rng.integers(-1, 2, 300), 1, 5)
+    pool = Pool(None, judge.astype(str), classes=list("12345"), values={name: int(name) for name in "12345"})
+    session = Session.create(None, pool, metrics=["mean", "share[5]", "kappa"], seed=0)
+    for query in session.ask(40):
+        session.tell(query.id, str(grades[query.index]))
+    page = session.report().to_html()
+    charts = {name: page.partition(f'id="{name}"')[2].partition("</svg>")[0] for name in CHARTS}
+    assert "mean " in charts["chart-estimates"] and "share[5]" not in charts["chart-estimates"]
+    assert all(name in charts["chart-estimates-1"] for name in ("share[5]", "kappa"))
+    assert "chart-estimates-2" not in page and "move accuracy" not in page
+
+
+CHARTS = ("chart-estimates", "chart-estimates-1")
+
+
 def test_classes_with_hardly_a_label_raise_no_alarm():
     rng = np.random.default_rng(0)
     classes = [f"c{k:02}" for k in range(40)]

@@ -144,7 +144,7 @@ class Ranking(Sequence[Ranked]):
                 more += f", or those of the {self.differing:,} points without a label on which the two differ"
             sentences.append(f"To tell it from {self.contender} takes {more}.")
             if len(self.models) > 2:
-                sentences.append("Tiers hold for all models together; `check` may decide one pair earlier.")
+                sentences.append("Tiers hold for all models together; a check of one pair may decide it earlier.")
         if self.alike:
             sentences.append(f"No label can tell it from {listing(self.alike)}: they say the same of every point.")
         ahead = [ranked.model for ranked in self.models if ranked.behind < 0]

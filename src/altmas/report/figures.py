@@ -25,7 +25,7 @@ KINDS = {
 
 def charts_of(content: Plain) -> dict[str, Markup]:
     """{name: chart} of everything there is something to draw for."""
-    charts = {"estimates": estimates(content), "choice": choice(content["choice"])}
+    charts = {**estimates(content), "choice": choice(content["choice"])}
     for number, name in enumerate(dict.fromkeys(row["metric"] for row in content["path"])):
         charts[f"path-{number}"] = over_labels(name, number, content)
     for number, slice_ in enumerate(content["slices"]):
@@ -127,23 +127,31 @@ def listed_metrics(metrics: list[Plain]) -> list[Plain]:
     return [row for row in metrics if has_goal(row) or row["kind"] not in OF_CLASS or row["where"] is not None]
 
 
-def estimates(content: Plain) -> Markup | None:
-    """The estimates with their intervals: metrics with a threshold or a target first, then the others."""
+def estimates(content: Plain) -> dict[str, Markup | None]:
+    """The estimates with their intervals, a chart for each axis: metrics with a threshold or a target come first."""
     rows = [row for row in listed_metrics(content["metrics"]) if row["value"] is not None]
-    chosen = sorted(rows, key=lambda row: not has_goal(row))[:MOST_ROWS]
-    drawn = [
-        Interval(
-            row["metric"],
-            row["value"],
-            row["low"],
-            row["high"],
-            row["verdict"]["tone"] if has_goal(row) else "plain",
-            _check(row["check"]),
-            row["threshold"],
-        )
-        for row in chosen
-    ]
-    return intervals("chart-estimates", "Estimates with their intervals", drawn, _within(chosen)) if drawn else None
+    by_axis: dict[Any, list[Plain]] = {}
+    for row in sorted(rows, key=lambda row: not has_goal(row))[:MOST_ROWS]:
+        by_axis.setdefault(_axis(row), []).append(row)
+    charts: dict[str, Markup | None] = {}
+    for number, chosen in enumerate(by_axis.values()):
+        name = f"estimates-{number}" if number else "estimates"
+        drawn = [_interval(row) for row in chosen]
+        charts[name] = intervals(f"chart-{name}", "Estimates with their intervals", drawn, _within(chosen))
+    return charts
+
+
+def _axis(row: Plain) -> tuple[float | None, ...]:
+    """What metrics on one axis have in common: that they lie between -1 and 1, as shares do, or else their bounds."""
+    low, high = row["bounds"]
+    between = None not in (low, high) and -1 <= low and high <= 1
+    return (-1, 1) if between else (low, high)
+
+
+def _interval(row: Plain) -> Interval:
+    tone = row["verdict"]["tone"] if has_goal(row) else "plain"
+    check = _check(row["check"])
+    return Interval(row["metric"], row["value"], row["low"], row["high"], tone, check, row["threshold"])
 
 
 def has_goal(row: Plain) -> bool:

@@ -53,10 +53,10 @@ def weights_of(session: "Session", history: History) -> dict[int, float]:
 
 
 def weights_summary(session: "Session", weights: dict[int, float], *, items: bool) -> Plain | None:
-    """The largest weight, how even they are, and the labels that would move accuracy most if they were wrong.
+    """The largest weight, how even they are, and the labels that would move figures most if they were wrong.
 
-    A label stands for w points: were it wrong, accuracy would move by w / N (by the weights alone). Ids are named only
-    where items are.
+    A label stands for w points: were it wrong, a share of the pool would move by w / N (by the weights alone). Ids
+    are named only where items are.
     """
     if not weights:
         return None

@@ -113,11 +113,11 @@ def test_no_label_tells_models_that_say_the_same_and_the_summary_says_so():
     found = rank(Assured(), task, history, task.rank, "accuracy")
     (other,) = {"v0", "twin"} - {found.best}
     assert found.alike == (other,) == tuple(found.to_dict()["alike"]) and found.contender != other
-    assert f"No label can tell it from '{other}': they say the same of every point." in found.summary
+    assert f"No label can tell {found.best} from '{other}': they say the same of every point." in found.summary
     only = pool.with_models(pool.models[0], pool.models[2])
     task, history = labelled(only, truth, 60)
     found = rank(Assured(), task, history, task.rank, "accuracy")
-    assert found.contender is None and "To tell it from" not in found.summary and found[1].tier == "not told apart"
+    assert found.contender is None and "To tell " not in found.summary and found[1].tier == "not told apart"
 
 
 def test_models_that_differ_at_one_unlabelled_point_can_be_told_apart_by_it():
@@ -348,10 +348,13 @@ def test_a_session_made_to_rank_has_the_ranking_as_its_headline(session):
 
 def test_a_better_estimate_than_that_of_the_best_is_explained():
     rows = (Ranked("v1", 0.9, 0.0, math.nan, math.nan, "best"), Ranked("v2", 0.92, -0.02, -0.1, 0.05, "not told apart"))
-    shown = Ranking(rows, "accuracy", 0.95, 50, "assured").summary
-    assert "'v2' has a better estimate: which model looks best is the mean of" in shown
+    found = Ranking(rows, "accuracy", 0.95, 50, "assured")
+    assert "'v2' (0.9200) has a better estimate than 'v1' (0.9000): the choice also counts" in found.summary
+    assert [one.shown_behind for one in found] == ["-", "tied"] and found.to_dict()["models"][1]["behind"] == -0.02
+    for shown in (str(found), found._repr_html_()):
+        assert "tied" in shown and "-0.0200" not in shown
     level = Ranking((rows[0], Ranked("v2", 0.8, 0.1, 0.0, 0.2, "not told apart")), "accuracy", 0.95, 50, "assured")
-    assert "better estimate" not in level.summary
+    assert "better estimate" not in level.summary and level[1].shown_behind == "+0.1000"
 
 
 def test_the_report_of_one_model_has_neither(tmp_path):

@@ -41,7 +41,8 @@ class Ranked:
     """One model in a ranking.
 
     value       its metric; nan where undefined
-    behind      how far it lies behind the best, in the metric's own unit: 0 for the best
+    behind      how far it lies behind the best, in the metric's own unit: 0 for the best, below 0 where its own
+                estimate is the better one
     low, high   the interval of that, which holds for all models together; nan for the best and without labels
     tier        "best" | "not told apart" | "worse"
     """
@@ -55,8 +56,16 @@ class Ranked:
 
     def __str__(self) -> str:
         value = "undefined" if math.isnan(self.value) else f"{self.value:.4f}"
-        bounds = "" if math.isnan(self.low) else f"  behind by {self.behind:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+        far = "tied with the best" if self.behind < 0 else f"behind by {self.behind:+.4f}"
+        bounds = "" if math.isnan(self.low) else f"  {far} [{self.low:+.4f}, {self.high:+.4f}]"
         return f"{self.model:<24} {value}{bounds}  {self.tier}"
+
+    @property
+    def shown_behind(self) -> str:
+        """How far it lies behind the best, for a table; "tied" where its own estimate is the better one."""
+        if math.isnan(self.behind) or self.tier == BEST:
+            return "-"
+        return "tied" if self.behind < 0 else f"{self.behind:+.4f}"
 
 
 @dataclass(frozen=True)
@@ -134,7 +143,7 @@ class Ranking(Sequence[Ranked]):
     @property
     def outlook(self) -> str:
         """What further labels would bring, and what may surprise in the table; empty if nothing."""
-        sentences = []
+        sentences = [self.choice] if self.choice else []
         if self.contender is not None:
             needed = self.labels_to_separate
             more = "more labels than the pool has" if needed is None else f"about {needed:,} more labels"
@@ -142,19 +151,27 @@ class Ranking(Sequence[Ranked]):
                 more = "the labels of nearly all points"
             if self.differing is not None and (needed is None or self.differing < needed):
                 more += f", or those of the {self.differing:,} points without a label on which the two differ"
-            sentences.append(f"To tell it from {self.contender} takes {more}.")
+            sentences.append(f"To tell {self.best} from {self.contender} takes {more}.")
             if len(self.models) > 2:
                 sentences.append("Tiers hold for all models together; a check of one pair may decide it earlier.")
         if self.alike:
-            sentences.append(f"No label can tell it from {listing(self.alike)}: they say the same of every point.")
-        ahead = [ranked.model for ranked in self.models if ranked.behind < 0]
-        if ahead and not self.note:
-            have = "has a better estimate" if len(ahead) == 1 else "have better estimates"
             sentences.append(
-                f"{listing(ahead)} {have}: which model looks best is the mean of its estimate, of its value on the "
-                "labelled points and of its value by the belief."
+                f"No label can tell {self.best} from {listing(self.alike)}: they say the same of every point."
             )
         return " ".join(sentences)
+
+    @property
+    def choice(self) -> str:
+        """Why the best model is not the one with the best estimate, in a sentence; empty if it is."""
+        ahead = [ranked for ranked in self.models if ranked.behind < 0]
+        if not ahead or self.note:
+            return ""
+        better = ", ".join(f"{ranked.model!r} ({ranked.value:.4f})" for ranked in ahead)
+        return (
+            f"{better} {'has a better estimate' if len(ahead) == 1 else 'have better estimates'} than {self.best!r} "
+            f"({self.models[0].value:.4f}): the choice also counts, in equal parts, the value on the labelled points "
+            "and the value by the belief."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""
@@ -179,8 +196,7 @@ class Ranking(Sequence[Ranked]):
 def _row(ranked: Ranked) -> str:
     value = "undefined" if math.isnan(ranked.value) else f"{ranked.value:.4f}"
     bounds = "" if math.isnan(ranked.low) else f"[{ranked.low:+.4f}, {ranked.high:+.4f}]"
-    behind = "" if math.isnan(ranked.behind) else f"{ranked.behind:+.4f}"
-    cells = (ranked.model, value, behind, bounds, ranked.tier)
+    cells = (ranked.model, value, ranked.shown_behind, bounds, ranked.tier)
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 

@@ -40,6 +40,5 @@ def rank(
 
 
 def _row(ranked: Ranked) -> tuple[str, ...]:
-    behind = "-" if math.isnan(ranked.behind) or ranked.tier == "best" else f"{ranked.behind:+.4f}"
     bounds = "-" if math.isnan(ranked.low) else f"[{ranked.low:+.4f}, {ranked.high:+.4f}]"
-    return ranked.model, show.number(ranked.value), behind, bounds, ranked.tier
+    return ranked.model, show.number(ranked.value), ranked.shown_behind, bounds, ranked.tier

@@ -1,5 +1,6 @@
 """Labels that cannot count yet are said to wait, with the items that they wait for."""
 
+import csv
 import json
 
 import numpy as np
@@ -140,3 +141,41 @@ def test_nothing_is_decided_by_labels_that_wait():
     assert content_of(session)["metrics"][0]["verdict"]["badge"] == "too early"
     session.skip(asked[2].id)
     assert session.now().counted_labels == 29 and not session.check("accuracy >= 0.01").too_early
+
+
+def test_what_somebody_else_holds_is_named_with_the_command_that_gets_it(tmp_path):
+    path, labels = make_session(tmp_path, "--budget", "40")
+    with altmas.Session.open(path) as session:
+        held = session.ask(3, "Ana")
+    short = run("export", path, "-n", "50", tmp_path / "next.csv")
+    assert short.code == 0 and "37 written, fewer than asked for: the budget of 40 labels leaves 40" in short.out
+    assert "3 items are with Ana until " in short.out and "--take-over" in short.err
+    with (tmp_path / "next.csv").open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    lines = [f"{row['id']},{labels[row['id']]}" for row in rows]
+    (tmp_path / "answers.csv").write_text("\n".join(["id,label", *lines]) + "\n")
+    said = run("import", path, tmp_path / "answers.csv").err
+    command = f"altmas export {path} -n 3 --take-over FILE"
+    assert "3 items are with Ana until " in said and command in said
+    assert command in run("status", path).err
+    none = run("ask", path, "-n", "5")
+    assert none.out == "" and "3 items are with Ana until " in none.err and "--take-over" in none.err
+    draws = [event for event in altmas.Session.open(path).events() if event["kind"] == "draw"]
+    taken = run(*command.replace("FILE", str(tmp_path / "three.csv")).split()[1:])
+    assert "3 written" in taken.out and "--take-over" not in taken.err
+    with altmas.Session.open(path) as session:
+        assert session.held_by_others() == () and session.ask(3) == held
+        assert [event for event in session.events() if event["kind"] == "draw"] == draws
+        session.tell({query.id: labels[str(query.id)] for query in held})
+        assert session.estimate().remarks == () and len(session.history.labels) == 40
+
+
+def test_items_nobody_holds_come_with_a_plain_export(tmp_path):
+    path, labels = make_session(tmp_path)
+    with altmas.Session.open(path) as session:
+        asked = session.ask(12)
+        session.tell({query.id: labels[str(query.id)] for query in asked[4:]})
+    assert f"altmas export {path} -n 4 FILE" in run("status", path).err
+    with altmas.Session.open(path) as session:
+        session.ask(1, "bob")
+    assert f"altmas export {path} -n 4 --take-over FILE" in run("status", path).err

@@ -88,6 +88,22 @@ def test_an_annotator_who_leaves_gives_the_points_back():
     assert session.ask(3, "bob") == ana
 
 
+def test_what_others_hold_is_taken_over_only_where_that_is_asked_for(clock):
+    session = create(budget=6)
+    ana, bob = session.ask(3, "ana"), session.ask(2, "bob")
+    assert [(one.annotator, len(one.rows)) for one in session.held_by_others("ana")] == [("bob", 2)]
+    assert len(session.ask(6)) == 1
+    assert "the budget of 6 labels leaves 6; 3 items are with ana until " in session.why_fewer(6 + 1, 1)
+    assert session.why_fewer(1, 1) == ""
+    assert session.ask(2, "cy", take_over=True) == ana[:2]  # no more than were asked for
+    assert [(one.annotator, one.rows) for one in session.held_by_others("cy")] == [
+        ("ana", (ana[2].index,)),
+        ("bob", tuple(sorted(rows(bob)))),
+    ]
+    assert set(rows(session.ask(6, take_over=True))) >= set(rows(ana + bob))
+    assert session.held_by_others() == ()
+
+
 def test_a_point_told_is_no_longer_held_and_an_undone_one_is_held_again():
     session = create(budget=3)
     ana = session.ask(3, "ana")

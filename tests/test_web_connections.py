@@ -325,3 +325,12 @@ def test_nonsense_is_answered_below_500_and_leaves_no_traceback(tmp_path: Path) 
         assert answers(server.base)
         printed = server.stop()
     assert "Traceback" not in printed and "Exception" not in printed
+
+
+def test_a_server_that_ends_gives_back_what_its_people_were_shown(page: Page) -> None:
+    page.session.ask(2, "cy")  # who labels elsewhere
+    with threaded(page) as address:
+        for name in ("ana", "bob"):
+            eventually(lambda name=name: httpx.post(f"{address}/api/next", json={"annotator": name}).json()["items"])
+        assert [one.annotator for one in page.session.held_by_others()] == ["ana", "bob", "cy"]
+    assert [one.annotator for one in page.session.held_by_others()] == ["cy"]

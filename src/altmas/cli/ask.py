@@ -19,6 +19,7 @@ def ask(
     lease: Annotated[
         float, typer.Option("--lease", min=0, help="Seconds for which a named annotator keeps them.")
     ] = LEASE_SECONDS,
+    take_over: opt.TakeOver = False,
     json: opt.Json = False,
 ) -> None:
     """The next items to label; the same ones until something is told.
@@ -26,8 +27,9 @@ def ask(
     Predictions are not shown: whoever labels should not know what the model says.
     """
     with opt.opened(session) as opened, show.working("choosing items"):
-        queries = opened.ask(n, annotator, lease)
-        reason = "" if queries else opened.should_stop().reason
+        queries = opened.ask(n, annotator, lease, take_over=take_over)
+        fewer, others = opened.why_fewer(n, len(queries), annotator), bool(opened.held_by_others(annotator))
+        decision = None if queries or others else opened.should_stop()
         goals = opened.goals() if queries else ()
     if json:
         show.as_json([{"id": query.id, "index": query.index, "item": query.item} for query in queries])
@@ -36,5 +38,8 @@ def ask(
             show.say(str(query.id) if query.item is None else f"{query.id}\t{show.one_line(query.item)}")
     if may_stop(goals):
         show.hint(f"note: the goal is reached ({'; '.join(map(str, goals))}); more labels are not needed for it")
-    if not queries:
-        show.hint(f"nothing to ask: {reason}" if reason else "nothing to ask now: others have what is left")
+    if fewer:
+        words = decision.reason if decision is not None and decision.stop else fewer
+        show.hint(f"{f'{len(queries):,} of {n:,} asked for' if queries else 'nothing to ask'}: {words}")
+    if fewer and others:
+        show.hint("--take-over gives the items of others to you")

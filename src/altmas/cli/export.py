@@ -40,15 +40,17 @@ def export(
         bool, typer.Option("--with-predictions", help="Not blind: the model's answers too; recorded as revealed.")
     ] = False,
     local_files: opt.LocalFiles = None,
+    take_over: opt.TakeOver = False,
     force: opt.Force = False,
 ) -> None:
     """Write the next items as a file for a spreadsheet or Label Studio; or the labels, or the log.
 
-    A file that is there already is refused before anything is drawn: it may hold labels. --force replaces it.
+    A file that is there already is refused before anything is drawn: it may hold labels. --force replaces it. Items
+    that somebody has on a page are left out until their time is over, or with --take-over written.
     """
     if labels and events:
         raise PlanError("export writes --labels or --events, not both into one file; nothing was written")
-    path = opt.output(file)
+    path, others = opt.output(file), False
     to = to or ("csv" if path == STDOUT else None)
     with opt.opened(session) as opened, show.working("choosing items"):
         if events:
@@ -56,5 +58,9 @@ def export(
         elif labels:
             message = str(opened.export_labels(path, to, force=force))
         else:
-            message = str(opened.export(path, n, to, blind=not with_predictions, force=force, local_files=local_files))
+            blind = not with_predictions
+            result = opened.export(path, n, to, blind=blind, force=force, local_files=local_files, take_over=take_over)
+            message, others = str(result), bool(result.fewer and opened.held_by_others())
     show.written(message, path)
+    if others:
+        show.hint("--take-over writes the items of others too (with --force into the same file)")

@@ -31,3 +31,4 @@ def import_(
         show.say(str(opened.import_labels(file, format)))
         if waiting := opened.now().waiting():
             show.hint(waiting)
+            show.hint(opt.how_to_get_waiting(opened))

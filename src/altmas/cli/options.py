@@ -1,6 +1,8 @@
 """Options that several commands share, and how their text becomes values."""
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -60,7 +62,12 @@ Force = Annotated[
 Annotator = Annotated[
     str | None, typer.Option("--annotator", "-a", metavar="NAME", help="Who labels.", show_default=False)
 ]
-
+TakeOver = Annotated[
+    bool,
+    typer.Option(
+        "--take-over", help="Also items that somebody else was shown and has not answered; now they are yours."
+    ),
+]
 LocalFiles = Annotated[
     Path | None,
     typer.Option(
@@ -444,3 +451,19 @@ def number(what: str, text: str) -> float:
 def opened(path: Path, *, read_only: bool = False) -> "Session":
     """The session in a file."""
     return Session.open(path, read_only=read_only, trust=trusted.get())
+
+
+def how_to_get_waiting(session: "Session") -> str:
+    """Who has the items that labels wait for, and the command that gives them out; empty if no label waits."""
+    now = session.now()
+    rows = set(now.held_up.waits_for.tolist())
+    if not rows:
+        return ""
+    held = session.held_by_others()
+    others = [replace(one, rows=theirs) for one in held if (theirs := tuple(rows & {*one.rows}))]
+    left_out = set() if others else {row for one in held for row in one.rows}
+    given = [row for row in now.history.outstanding.tolist() if row not in left_out]
+    last = max(place for place, row in enumerate(given, 1) if row in rows)
+    who = f"{'; '.join(map(str, others))}; " if others else ""
+    command = shlex.join(["altmas", "export", str(session.path), "-n", str(last)])
+    return f"{who}these items come with: {command}{' --take-over' if others else ''} FILE"

@@ -18,6 +18,7 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
         now, words = opened.status(), drawn_in_words(opened.task)
         estimates, decision, forecast = opened.estimate(), opened.should_stop(), opened.forecast()
         reached, moment = may_stop(opened.goals()), opened.now()
+        missing = opt.how_to_get_waiting(opened)
     if json:
         ahead = None if forecast is None or reached else forecast.to_dict()
         plain = {"stop": decision.stop, "reason": decision.reason, "forecast": ahead}
@@ -35,6 +36,8 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
     show.estimates(estimates, moment.counted_labels, counting=moment.counting)
     for remark in estimates.remarks:
         show.say(remark)
+    if missing:
+        show.hint(missing)
     if estimates.about != "pool":
         show.say(about_in_words(estimates.about))
     show.say(f"{'stop' if decision.stop else 'go on'}: {decision.reason}")

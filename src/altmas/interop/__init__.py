@@ -36,16 +36,21 @@ SUFFIXES = {
 
 @dataclass(frozen=True)
 class ExportResult:
-    """What an export wrote: so many points or answers, and for Label Studio the labelling config beside the tasks."""
+    """What an export wrote: so many points or answers, and for Label Studio the labelling config beside the tasks.
+
+    fewer  why there are fewer points than were asked for; empty if there are not
+    """
 
     path: Path
     format: str
     count: int
     config: Path | None = None
+    fewer: str = ""
 
     def __str__(self) -> str:
         beside = f", labelling config in {self.config.name}" if self.config else ""
-        return f"{self.path.name}: {self.count} written{beside}"
+        fewer = f", fewer than asked for: {self.fewer}" if self.fewer else ""
+        return f"{self.path.name}: {self.count} written{beside}{fewer}"
 
 
 def export_items(
@@ -57,19 +62,21 @@ def export_items(
     blind: bool = True,
     force: bool = False,
     local_files: str | os.PathLike[str] | None = None,
+    take_over: bool = False,
 ) -> ExportResult:
     """Write the next n points to label as a file; they stay the same until something is told.
 
     Blind by default: without the model's prediction. With blind=False it is in the file, and a reveal is logged for
     every point. `local_files` is the folder that Label Studio serves: images below it get the address under which its
-    local-files storage shows them. OutputExists if the file is there already, unless force; then nothing is drawn.
+    local-files storage shows them. With take_over points that are leased to others are written too, and are no longer
+    theirs. OutputExists if the file is there already, unless force; then nothing is drawn.
     """
     file, kept = Path(path), kept_by(session.pool, session.path)
     kind = format_of(file, format, reading=False)
     beside = label_studio.config_beside(file) if kind == "label-studio" and not is_stream(file) else None
     for output in filter(None, (file, beside)):
         writable(output, force=force, kept=kept)
-    queries = session.ask(n)
+    queries = session.ask(n, take_over=take_over)
     rows = [query.index for query in queries]
     if not blind:
         for query in queries:
@@ -88,7 +95,7 @@ def export_items(
         written, columns = _item_rows(session, rows, blind=blind)
         content = plain.content_of(kind, written, columns)
     write_whole(file, content, force=force, kept=kept)
-    return ExportResult(file, kind, len(rows), beside)
+    return ExportResult(file, kind, len(rows), beside, session.why_fewer(n, len(rows)))
 
 
 def export_labels(

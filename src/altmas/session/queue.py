@@ -6,7 +6,8 @@ decide which of the drawn points goes to whom. The method thinks with no lock he
 
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 
@@ -19,6 +20,25 @@ from altmas.session.plan import Plan, PlannedTasks
 from altmas.session.plan_json import at_work
 from altmas.session.store import Entry
 from altmas.task import Task
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows that wait for a label and are leased to one annotator; `until` is when the last of these leases ends."""
+
+    annotator: str
+    rows: tuple[int, ...]
+    until: float
+
+    def __str__(self) -> str:
+        end = datetime.fromtimestamp(min(self.until, LATEST))
+        day = "" if end.date() == datetime.fromtimestamp(time.time()).date() else f"{end:%Y-%m-%d} "
+        items = "1 item is" if len(self.rows) == 1 else f"{len(self.rows):,} items are"
+        return f"{items} with {self.annotator} until {day}{end:%H:%M}"
+
+
+LATEST = datetime(9999, 1, 1).timestamp()
+"""A lease may be given for longer than any calendar knows."""
 
 
 class ReadyQueue:
@@ -35,14 +55,19 @@ class ReadyQueue:
         state = self.journal.seen
         return self.tasks.of(state.pool, state.settings)[0]
 
-    def take(self, n: int, name: str | None, lease: float, draw: bool = True) -> list[int]:
-        """Up to n rows for this annotator, new ones drawn where too few wait; leased if the annotator has a name."""
+    def take(self, n: int, name: str | None, lease: float, draw: bool = True, *, take_over: bool = False) -> list[int]:
+        """Up to n rows for this annotator, new ones drawn where too few wait; leased if the annotator has a name.
+
+        take_over  rows that are leased to others are among them, and are theirs no longer
+        """
         while True:
             with self.journal.lock:
-                rows = self._ready(n, name)
+                rows = self._ready(n, name, take_over)
                 enough = len(rows) >= n or not draw or self._room(self.journal.read()) == 0
-            if enough:
-                return rows if name is None or self._holds(rows, name, lease) else self._leased(n, name, lease)
+            if enough and name is None:
+                return self._freed(n) if take_over else rows
+            if enough and name is not None:
+                return rows if self._holds(rows, name, lease) else self._leased(n, name, lease, take_over)
             if not self._draw(n - len(rows)):
                 draw = False  # look once more: somebody else may have drawn what there was room for
 
@@ -56,6 +81,17 @@ class ReadyQueue:
         leases = self.journal.store.leases(time.time())
         rows = {point: self._row_of(point) for point in leases}
         return {row: leases[point][0] for point, row in rows.items() if row is not None}
+
+    def held_by_others(self, name: str | None = None) -> tuple[Held, ...]:
+        """Who else holds rows that wait for a label, and until when."""
+        with self.journal.lock:
+            waiting = self.journal.read().waiting
+        leases, people = self.journal.store.leases(time.time()), dict[str, dict[int, float]]()
+        for point, (holder, until) in leases.items():
+            row = self._row_of(point)
+            if row in waiting and holder != name:
+                people.setdefault(holder, {})[row] = until
+        return tuple(Held(holder, tuple(sorted(rows)), max(rows.values())) for holder, rows in sorted(people.items()))
 
     def _row_of(self, point: str) -> int | None:
         """The row of a leased point, looked up once; None for a point that altmas cannot have leased."""
@@ -74,12 +110,12 @@ class ReadyQueue:
         """How many points may be drawn beside those that wait."""
         return max(0, self.budget() - len(state.labels) - len(state.waiting))
 
-    def _ready(self, n: int, name: str | None) -> list[int]:
+    def _ready(self, n: int, name: str | None, take_over: bool = False) -> list[int]:
         """Up to n rows that this annotator can be shown now: those held already, second opinions, drawn ones."""
         with self.journal.lock:
             state, holders = self.journal.read(), self.holders()
             held = {row for row, holder in holders.items() if holder == name}
-            elsewhere = holders.keys() - held
+            elsewhere = set() if take_over else holders.keys() - held
             allowed = max(0, self.budget() - len(state.labels) - len(elsewhere & state.waiting))
             rows = _held_first([row for row in state.outstanding() if row not in elsewhere], held, allowed)
             if name is not None:  # somebody unknown could be the first voter
@@ -93,18 +129,32 @@ class ReadyQueue:
         until = {point: end for point, (holder, end) in self.journal.store.leases(now).items() if holder == name}
         return all(until.get(str(self.journal.pool.ids[row]), 0.0) >= now + lease / 2 for row in rows)
 
-    def _leased(self, n: int, name: str, lease: float) -> list[int]:
+    def _leased(self, n: int, name: str, lease: float, take_over: bool = False) -> list[int]:
         """The rows that are ready, leased in one transaction with the look at who holds them."""
-        compose, rows = self.leasing(n, name, lease)
+        compose, rows = self.leasing(n, name, lease, take_over)
         self.journal.write(compose)
         return rows
 
-    def leasing(self, n: int, name: str, lease: float) -> tuple[Compose, list[int]]:
+    def _freed(self, n: int) -> list[int]:
+        """Up to n rows that wait, whoever holds them; their leases end in one transaction with that look."""
+        rows: list[int] = []
+
+        def compose(state: State) -> list[Entry]:
+            rows[:] = self._ready(n, None, take_over=True)
+            for row, holder in self.holders().items():
+                if row in rows:
+                    self.journal.store.release(holder, str(self.journal.pool.ids[row]))
+            return []
+
+        self.journal.write(compose)
+        return rows
+
+    def leasing(self, n: int, name: str, lease: float, take_over: bool = False) -> tuple[Compose, list[int]]:
         """What leases up to n ready rows to an annotator, to be written; then the list holds them."""
         rows: list[int] = []
 
         def compose(state: State) -> list[Entry]:
-            rows[:] = self._ready(n, name)
+            rows[:] = self._ready(n, name, take_over)
             if not self._holds(rows, name, lease):
                 self.journal.store.lease([str(self.journal.pool.ids[row]) for row in rows], name, time.time() + lease)
             return []

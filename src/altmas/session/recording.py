@@ -11,6 +11,7 @@ from altmas.errors import PlanError, SessionError
 from altmas.session.answers import Answer, Query, annotator_name, authentication, id_of
 from altmas.session.arrays import pack
 from altmas.session.log import RULINGS, VOTES, plain
+from altmas.session.queue import Held
 from altmas.session.reading import ReadableSession
 from altmas.session.remarks import StopChoice, choice_entry, choice_of, note_entry, unshown_entry
 from altmas.session.stopping import Goal
@@ -30,19 +31,45 @@ class RecordingSession(ReadableSession):
     # ------------------------------------------------------------ ask
 
     def ask(
-        self, n: int = 1, annotator: str | None = None, lease: float = LEASE_SECONDS, *, draw: bool = True
+        self,
+        n: int = 1,
+        annotator: str | None = None,
+        lease: float = LEASE_SECONDS,
+        *,
+        draw: bool = True,
+        take_over: bool = False,
     ) -> list[Query]:
         """The next n points to label, fewer near the end of the budget or the pool; the same until something is told.
 
         Points that were drawn and wait for a label come first; new ones are drawn and written down before they
         are returned. With an annotator's name they are leased to that person for `lease` seconds: nobody else is
-        asked for them meanwhile. With draw=False only points that are ready are returned, without a wait.
+        asked for them meanwhile. With draw=False only points that are ready are returned, without a wait. With
+        take_over=True points that are leased to others are returned too, and are no longer theirs.
         """
         if not (isinstance(n, int | np.integer) and n >= 1):
             raise PlanError(f"ask for {n!r} points is not possible; expected a whole number of at least 1")
         if not (math.isfinite(lease) and lease > 0):
             raise PlanError(f"a lease of {lease!r} seconds is not possible; expected a number above 0")
-        return [self._query(row) for row in self._queue.take(int(n), annotator_name(annotator), lease, draw)]
+        rows = self._queue.take(int(n), annotator_name(annotator), lease, draw, take_over=take_over)
+        return [self._query(row) for row in rows]
+
+    def held_by_others(self, annotator: str | None = None) -> tuple[Held, ...]:
+        """Who holds points that wait for a label, and until when, besides this annotator; `ask` leaves them out."""
+        return self._queue.held_by_others(annotator_name(annotator))
+
+    def why_fewer(self, asked: int, given: int, annotator: str | None = None) -> str:
+        """Why `ask` gave fewer points than it was asked for; empty if it did not."""
+        if given >= asked:
+            return ""
+        history, budget = self.history, self.plan.budget
+        told, held = len(history.labels), self.held_by_others(annotator)
+        left, room = history.n_points - told - len(history.skipped), self._queue.budget() - told
+        reasons = [str(one) for one in held]
+        if budget is not None and room < min(asked, left):
+            reasons.insert(0, f"the budget of {budget:,} labels leaves {max(room, 0):,}")
+        elif left < asked:
+            reasons.insert(0, f"{left:,} of {history.n_points:,} items have no answer yet")
+        return "; ".join(reasons) or f"the method {self.method.name} draws no more now"
 
     def prefetch(self, n: int) -> int:
         """Draw until n points wait that nobody was asked for; how many were drawn.

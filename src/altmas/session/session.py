@@ -270,13 +270,16 @@ class Session(RecordingSession, GrowingSession):
         blind: bool = True,
         force: bool = False,
         local_files: str | os.PathLike[str] | None = None,
+        take_over: bool = False,
     ) -> "ExportResult":
         """Write the next n points to label as CSV, JSONL, Parquet or Label Studio tasks.
 
-        `local_files` is the folder whose images Label Studio serves. OutputExists if the file is there already,
-        unless force; then nothing is drawn.
+        `local_files` is the folder whose images Label Studio serves. `take_over`: points that are leased to others
+        are written too, and are no longer theirs. OutputExists if the file is there already, unless force; then
+        nothing is drawn.
         """
-        result: ExportResult = above("export")(self, path, n, format, blind=blind, force=force, local_files=local_files)
+        options = {"blind": blind, "force": force, "local_files": local_files, "take_over": take_over}
+        result: ExportResult = above("export")(self, path, n, format, **options)
         return result
 
     def export_labels(

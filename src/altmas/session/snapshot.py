@@ -8,6 +8,8 @@ from html import escape
 from statistics import median
 from typing import Any, Self
 
+import numpy as np
+
 from altmas.errors import MetricError
 from altmas.estimates import Estimate, Estimates
 from altmas.forecast import Forecast, forecast
@@ -15,7 +17,7 @@ from altmas.frames import plain
 from altmas.guarantee import Evidence
 from altmas.guaranteed import NotNow, NotOffered, estimates_of, guaranteed_decision
 from altmas.history import History
-from altmas.methods.held_up import counted_labels, held_up
+from altmas.methods.held_up import HeldUp, counted_labels, held_up
 from altmas.metrics import Metric
 from altmas.pool.growth import values_in_order
 from altmas.session.log import VOTES, State
@@ -155,14 +157,19 @@ class Snapshot:
         labels, waiting = len(self.history.labels), self.history.drawn_labels - self.counted_labels
         return (labels - waiting, labels) if waiting else None
 
+    @property
+    def held_up(self) -> HeldUp:
+        """Rows of labels that do not count yet, and the rows that they wait for."""
+        if not self.plan.method.traits.in_order:
+            return HeldUp(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return held_up(self.history, self.task.units)
+
     def waiting(self, *, named: bool = True) -> str:
         """Which labels do not count yet because an item that was asked for before them is open; empty if none do.
 
         named  whether such items are named, or counted
         """
-        if not self.plan.method.traits.in_order:
-            return ""
-        found = held_up(self.history, self.task.units)
+        found = self.held_up
         if not len(found.labels):
             return ""
         count = len(found.waits_for)

@@ -1,6 +1,7 @@
 """Desk: what one annotator sees and does, as plain values. Nothing here tells a prediction, a score, a slice,
 a file name, an id or another person's vote, except `reveal`, which is written down."""
 
+import logging
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +11,7 @@ from hashlib import sha256
 from statistics import median
 from typing import Any
 
-from altmas.errors import PlanError, PoolError, UnknownLabel
+from altmas.errors import AltmasError, PlanError, PoolError, UnknownLabel
 from altmas.items.groups import class_groups
 from altmas.items.keys import grade_values, shown_order
 from altmas.items.pairs import Pair, pair_of, shown_keys
@@ -22,6 +23,8 @@ from altmas.session.store import Event
 from altmas.web.goal import GoalWatch
 from altmas.web.handles import Handles
 from altmas.web.prefetch import Supply
+
+log = logging.getLogger("altmas")
 
 HAND = 3
 """Items that a page holds: the one on the screen and two that are loaded already, so that a key shows the next at once.
@@ -104,6 +107,14 @@ class Desk:
             return {"items": [], "hand": [], "nothing": "stopped", "header": self.header(annotator)}
         mine = self.session.ask(HAND, annotator, self.lease, draw=False)
         return self._handed(annotator, mine, have) | {"header": self.header(annotator)}
+
+    def leave(self) -> None:
+        """End the leases of everybody who was shown items here: nobody can answer a page that has ended."""
+        for name in list(self._seen):
+            try:
+                self.session.release(name)
+            except AltmasError as problem:  # leases end by themselves; the page ends all the same
+                log.info("the items of %s stay with them until their time is over: %s", name, problem)
 
     def stopped(self) -> bool:
         """Whether the goal is reached and the last choice was to stop."""

@@ -154,6 +154,7 @@ def create_app(
         supply.stop()
         goal.stop()
         watch.stop()
+        desk.leave()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.supply, app.state.watch, app.state.desk = supply, watch, desk

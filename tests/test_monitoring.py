@@ -168,6 +168,35 @@ def test_the_report_says_what_the_newest_wave_says():
     assert calm.report().content["headline"]["verdict"].startswith("No drop is shown: accuracy in w1 is ")
 
 
+def test_what_looks_like_a_drop_and_is_not_shown_yet_is_said(tmp_path):
+    session, _truth = waves(tmp_path / "s.altmas", accuracies=(0.95, 0.72), labels=40, n=400)
+    found = session.monitor()
+    last = found[-1]
+    assert found.answer == "no drop" and last.looks_worse and last.change_high < 0 and not found[0].looks_worse
+    assert "it looks like a drop against w0" in found.summary and "not shown at every look yet" in found.summary
+    assert "probability" not in found.summary and found.to_dict()["levels"][1]["looks_worse"] is True
+    assert not session.monitor(tolerance=0.5)[-1].looks_worse
+    assert session.monitor("error")[-1].looks_worse and "a rise" in session.monitor("error").summary
+    report = session.report()
+    headline = report.content["headline"]
+    assert (
+        headline["verdict"].startswith("It looks like a drop, but none is shown yet: ") and headline["tone"] == "open"
+    )
+    assert "probability" not in headline["next"] and "More labels in w1 and w0" in headline["next"]
+    assert "looks so, not shown yet" in report.to_html()
+    session.close()
+    told = run("monitor", tmp_path / "s.altmas")
+    assert told.code == 0 and "looks so, not shown yet" in told.out and "probability" not in told.out
+
+
+def test_the_probability_of_alarms_stands_only_under_an_alarm(dropped):
+    path, _truth = dropped
+    with altmas.Session.open(path) as session:
+        assert "all alarms" in session.monitor().summary
+        quiet = session.monitor(tolerance=0.6).summary
+        assert "probability" not in quiet and quiet.endswith("is shown; that is no proof that there is none.")
+
+
 def test_a_metric_without_a_proof_says_so(dropped):
     path, _truth = dropped
     with altmas.Session.open(path) as session:

@@ -64,6 +64,8 @@ class Level:
     change, change_low, change_high  its difference to the wave that it is compared with, likewise
     always_low, always_high        what it lies between at every look, all waves together
     answer                         whether a drop against that wave is shown
+    looks_worse                    whether it only looks like one: the interval of the change, which is for one look,
+                                   lies beyond the tolerance, and the test for every look has not decided
     """
 
     wave: str
@@ -79,6 +81,7 @@ class Level:
     always_high: float
     against: str
     answer: Answer
+    looks_worse: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,19 +112,31 @@ class Monitor(Sequence[Level]):
 
     @property
     def summary(self) -> str:
-        """What the newest wave says, and what is guaranteed."""
+        """What the newest wave says; of an alarm also what is guaranteed."""
         last = self.levels[-1]
+        if not last.against:
+            return f"{self.metric} in wave {last.wave}: there is nothing to compare it with yet."
         beyond = f" of more than {self.tolerance:g}" if self.tolerance else ""
         finding = {
             "drop": f"a {self.worse}{beyond} against {last.against} is shown",
             "no drop": f"no {self.worse}{beyond} against {last.against} is shown",
             "cannot tell": f"whether there is a {self.worse} against {last.against} cannot be told yet",
         }[self.answer]
-        if not last.against:
-            finding = "there is nothing to compare it with yet"
-        guarantee = f"all such alarms, over all waves and looks, are right with probability {100 * self.confidence:g} %"
-        guarantee += "" if self.proven else " if labels are many (no finite-sample proof for this metric or method)"
-        return f"{self.metric} in wave {last.wave}: {finding}; {guarantee}."
+        if last.looks_worse:
+            finding = (
+                f"it looks like a {self.worse}{beyond} against {last.against} (the interval of the change, which is "
+                f"for one look, is {last.change_low:+.3f} to {last.change_high:+.3f}), but that is not shown at every "
+                f"look yet; more labels in {last.wave} and {last.against} decide it"
+            )
+        many = "" if self.proven else " if labels are many (no finite-sample proof for this metric or method)"
+        if self.answer == "drop":
+            sure = (
+                f"; all alarms, over all waves and looks, are right with probability {100 * self.confidence:g} %{many}"
+            )
+        else:
+            none = "" if last.looks_worse or self.answer == "cannot tell" else "; that is no proof that there is none"
+            sure = none + (f"; alarms hold{many}" if many else "")
+        return f"{self.metric} in wave {last.wave}: {finding}{sure}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (unknown numbers are None)."""
@@ -141,7 +156,9 @@ class Monitor(Sequence[Level]):
 
 
 def _tone(level: Level) -> str:
-    return {"drop": "bad", "no drop": "good", "cannot tell": "open"}[level.answer] if level.against else "plain"
+    if not level.against:
+        return "plain"
+    return "open" if level.looks_worse else {"drop": "bad", "no drop": "good", "cannot tell": "open"}[level.answer]
 
 
 def _ends(level: Level) -> tuple[float | None, float | None]:
@@ -214,8 +231,11 @@ def _levels(
             answer = "drop" if worse and defined else "no drop" if all(map(_enough, pair)) else "cannot tell"
         against = reference if wave in changes else ""
         few = [_too_few(estimates[of_wave[name].name]) for name in (wave, reference) if name]
-        parts = (*_bounds(own, few[0]), *_bounds(change, any(few)), *always[wave][0])
-        levels.append(Level(wave, int(inside.sum()), own.labels, *parts, against=against, answer=answer))
+        differs = _bounds(change, any(few))
+        beyond = differs[1] > tolerance if of_wave[wave].lower_is_better else differs[2] < -tolerance
+        looks_worse = answer == "no drop" and bool(beyond)
+        parts = (*_bounds(own, few[0]), *differs, *always[wave][0])
+        levels.append(Level(wave, int(inside.sum()), own.labels, *parts, against, answer, looks_worse))
     return levels, all(proof for _, proof in always.values())
 
 

@@ -41,8 +41,10 @@ def monitor(
     """Whether the newest wave is worse, for pipelines: exit 0 no drop shown, 1 a drop is shown, 3 cannot tell yet.
 
     A drop is shown by confidence sequences that hold at every look and for all waves together: the chance that any
-    alarm is ever false is 5 % at most (1 - confidence). "Cannot tell yet" means fewer than 20 labels in either wave. Of
-    a metric that is better when it is lower (error, cost, log loss) a rise is looked for in place of a drop.
+    alarm is ever false is 5 % at most (1 - confidence). "Looks so, not shown yet" (exit 0) means that the interval of
+    the change, which is for one look, lies beyond 0 (or the tolerance), and the test for every look has not decided.
+    "Cannot tell yet" means fewer than 20 labels in either wave. Of a metric that is better when it is lower (error,
+    cost, log loss) a rise is looked for in place of a drop.
     """
     with opt.opened(session) as opened, show.working("estimating"):
         levels = opened.monitor(metric, against=against, tolerance=tolerance)
@@ -63,5 +65,5 @@ def _row(level: Level) -> tuple[str, ...]:
     interval = "-" if math.isnan(level.low) else f"[{level.low:.3f}, {level.high:.3f}]"
     always = f"[{level.always_low:.3f}, {level.always_high:.3f}]"
     words = {"drop": "shown", "no drop": "not shown", "cannot tell": "cannot tell yet"}
-    drop = words[level.answer] if level.against else "-"
+    drop = "looks so, not shown yet" if level.looks_worse else words[level.answer] if level.against else "-"
     return level.wave, f"{level.points:,}", str(level.labels), show.number(level.value), interval, change, always, drop

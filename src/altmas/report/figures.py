@@ -112,7 +112,7 @@ def waves(watched: Plain) -> Markup | None:
             level["value"],
             level["low"],
             level["high"],
-            tones[level["answer"]] if level["against"] else "plain",
+            "open" if level["looks_worse"] else tones[level["answer"]] if level["against"] else "plain",
         )
         for level in watched["levels"]
         if level["value"] is not None

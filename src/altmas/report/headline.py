@@ -46,17 +46,24 @@ def _watched(waves: Plain, content: Plain) -> Plain:
         return {"verdict": f"It cannot be told yet whether {metric} is worse in {wave}.", "next": few, "tone": "open"}
     row = last | {name: content["metrics"][0][name] for name in ("bounds", "unit")}
     shown = f"{'A' if answer == 'drop' else 'No'} {waves['worse']} is shown"
+    if last["looks_worse"]:
+        shown = f"It looks like a {waves['worse']}, but none is shown yet"
     fact = f"{metric} in {wave} is {share(row, last['value'])} ({_bare(row, last['low'])}–{_bare(row, last['high'])})"
     better = last["change_high"] if waves["worse"] == "rise" else last["change_low"]
     improved = better is not None and (better < 0 if waves["worse"] == "rise" else better > 0)
     was = share(row, before["value"])
     compared = f"better than the {was} in {before['wave']}" if improved else f"in {before['wave']} it was {was}"
-    sure = f"All such alarms, over all waves and looks, are right with probability {100 * waves['confidence']:g} %"
+    sure = f"All alarms, over all waves and looks, are right with probability {100 * waves['confidence']:g} %"
     sure += "." if waves["proven"] else " if labels are many."
+    looks = (
+        "The interval of the change, which is for one look, excludes 0; the test that holds at every look has not "
+        f"decided. More labels in {wave} and {before['wave']} decide it."
+    )
+    quiet = looks if last["looks_worse"] else "" if improved else "That is no proof that there is none."
     return {
         "verdict": f"{shown}: {fact}, {compared}.",
-        "next": sure if answer == "drop" or improved else f"That is no proof that there is none. {sure}",
-        "tone": "bad" if answer == "drop" else "plain",
+        "next": sure if answer == "drop" else quiet,
+        "tone": "bad" if answer == "drop" else "open" if last["looks_worse"] else "plain",
     }
 
 

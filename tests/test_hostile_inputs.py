@@ -293,14 +293,23 @@ def test_a_mask_without_a_gap_is_an_array():
 
 
 @pytest.mark.parametrize(
-    "pair", [("cat", "Cat"), ("cat", "cat "), ("e\u0301", "\u00e9"), ("a  b", "a b"), ("ﬁn", "fin")]
+    "pair",
+    [
+        ("cat", "Cat"),
+        ("cat", "cat "),
+        ("e\u0301", "\u00e9"),
+        ("a  b", "a b"),
+        ("ﬁn", "fin"),
+        ("4", "4.0"),
+        ("4", "4,0"),
+    ],
 )
 def test_classes_that_look_alike_are_pointed_out(pair, tmp_path):
     pool = altmas.Pool(None, [*pair, "dog"])
     (notice,) = pool.notices
     assert all(repr(name) in notice for name in pair) and "dog" not in notice and notice in repr(pool)
     content = "id,said,text\n" + "".join(f'{n},"{name}",t\n' for n, name in enumerate([*pair, "dog"]))
-    assert "differ only by case, blanks or Unicode form" in init(tmp_path, "t.csv", content.encode(), code=0)
+    assert "differ only by case, blanks, Unicode form or decimals" in init(tmp_path, "t.csv", content.encode(), code=0)
 
 
 def test_other_classes_are_not():

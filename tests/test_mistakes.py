@@ -58,6 +58,13 @@ MISTAKES = {
         "expected classes",
         "--scores",
     ),
+    "numbers with a decimal comma as prediction": (
+        ("init", "{new}", "--data", "{comma}", "--prediction", "p"),
+        "column 'p'",
+        "different numbers such as 0,",
+        "is this a column of scores?",
+        "--scores",
+    ),
     "numbers as truth": (
         ("simulate", "--data", "{table}", "--prediction", "vendor_label", "--truth", "x1"),
         "column 'x1'",
@@ -244,12 +251,15 @@ def world(tmp_path_factory):
     judges = folder / "judges.jsonl"
     rows = [{"id": f"j{k}", "strict": "cat", "kind": None if k == 2 else "dog"} for k in range(5)]
     judges.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    comma = folder / "comma.csv"
+    comma.write_text("said;p\n" + "".join(f"cat;0,{k:03}\n" for k in range(120)), encoding="utf-8")
     return {
         "folder": folder,
         "session": session,
         "table": table,
         "scores": scores,
         "judges": judges,
+        "comma": comma,
         "new": folder / "new.altmas",
     }
 
@@ -331,4 +341,16 @@ def test_a_guessed_id_is_never_written_out_for_a_command_that_records(world):
 
 def test_ratings_with_halves_are_classes_all_the_same(tmp_path):
     (tmp_path / "t.csv").write_text("said\n" + "".join(f"{k % 5 + 0.5}\n" for k in range(40)))
+    assert run("init", tmp_path / "s.altmas", "--data", tmp_path / "t.csv", "--prediction", "said").code == 0
+
+
+@pytest.mark.parametrize("pair", [("4", "4.0"), ("ham", "ham "), ("Spam", "spam")])
+def test_classes_that_are_probably_one_are_warned_of_even_if_hints_are_unwanted(pair, tmp_path):
+    (tmp_path / "t.csv").write_text("said\n" + "".join(f'"{pair[k % 2]}"\n' for k in range(40)))
+    ran = run("init", tmp_path / "s.altmas", "--data", tmp_path / "t.csv", "--prediction", "said", "-q")
+    assert ran.code == 0 and f"warning: the classes {pair[0]!r}, {pair[1]!r} differ only by" in ran.err
+
+
+def test_codes_with_zeros_in_front_are_classes(tmp_path):
+    (tmp_path / "t.csv").write_text("said\n" + "".join(f"{k % 25:03}\n" for k in range(60)))
     assert run("init", tmp_path / "s.altmas", "--data", tmp_path / "t.csv", "--prediction", "said").code == 0

@@ -10,7 +10,7 @@ import typer
 
 from altmas.claims import CLAIM, Claim
 from altmas.cli.app import literal, trusted
-from altmas.cli.show import hint, working
+from altmas.cli.show import hint, warning, working
 from altmas.errors import PlanError
 from altmas.interop import FORMATS
 from altmas.items.parts import folder_of, missing_images
@@ -380,7 +380,7 @@ def pool_of(
     if pool.unmade:
         hint(f"no features of what is shown: {pool.unmade}")
     for notice in pool.notices:
-        hint(f"note: {notice}")
+        warning(notice)
     missing, paths = missing_images(pool)
     if missing:
         hint(

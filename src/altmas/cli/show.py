@@ -78,6 +78,11 @@ def hint(text: str) -> None:
         typer.echo(harmless(text), err=True)
 
 
+def warning(sentence: str) -> None:
+    """A sentence on stderr about what looks like a mistake, also with --quiet."""
+    typer.echo(f"warning: {harmless(sentence)}", err=True)
+
+
 def error(sentence: str) -> None:
     """The sentence on stderr."""
     typer.echo(f"altmas: {harmless(sentence)}", err=True)

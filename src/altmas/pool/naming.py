@@ -177,10 +177,11 @@ def _of_objects(values: list[Any], what: str) -> NDArray[Any]:
 
 
 def look_alikes(names: Iterable[Name]) -> list[list[Name]]:
-    """Groups of names that differ only by case, by blanks or by their Unicode form: probably one name each."""
+    """Groups of names that differ only by case, blanks, Unicode form or decimals (4, 4.0): probably one name each."""
     groups: dict[str, list[Name]] = {}
     for name in names:
         key = " ".join(unicodedata.normalize("NFKC", str(name)).casefold().split())
+        key = without_decimals(key.replace(",", "."))
         groups.setdefault(key, []).append(name)
     return [group for group in groups.values() if len(group) > 1]
 

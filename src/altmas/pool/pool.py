@@ -352,8 +352,8 @@ class Pool:
     def notices(self) -> tuple[str, ...]:
         """What looks like a mistake in the data though it is none by itself: class names that are nearly the same."""
         return tuple(
-            f"the classes {listing(group)} differ only by case, blanks or Unicode form and count as different; if they "
-            "are one class, write it alike"
+            f"the classes {listing(group)} differ only by case, blanks, Unicode form or decimals and count as "
+            "different; if they are one class, write it alike in the table"
             for group in look_alikes(self.classes)
         )
 

@@ -35,7 +35,8 @@ Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None
 """Where numbers come from: column names and .npy files, one column of lists, or an array."""
 
 
-FRACTION = re.compile(r"[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\Z")
+FRACTION = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?\Z")
+POINT = re.compile("[.,]")
 
 AUTO = "auto"
 """Features are made of what labellers are shown, where that is texts, images or categories."""
@@ -320,14 +321,14 @@ def _classes_in(columns: Columns, name: str) -> NDArray[Any]:
     """(N,) classes in a column; PoolError on fractions, which a text file cannot tell from names."""
     values = columns.names(name)
     distinct = set(values.tolist()) if values.dtype.kind == "O" else set()
-    many = len(distinct) > MOST_FRACTIONS or (
-        len(distinct) > len(values) / 2 and any("." in str(value) for value in distinct)
-    )
+    many = len(distinct) > min(MOST_FRACTIONS, len(values) / 2)
+    many = many and any(POINT.search(str(value)) for value in distinct)  # 007 is a code, and may be a class
     if many and all(isinstance(value, str) and FRACTION.match(value) for value in distinct):
-        example = next((value for value in values.tolist() if "." in value), values[0])
+        example = next((value for value in values.tolist() if POINT.search(value)), values[0])
         raise PoolError(
             f"{columns.where}, column {name!r} holds {len(distinct):,} different numbers such as {example}; expected "
-            "classes; the probabilities of a model are scores (--scores), other numbers features (--features)"
+            "classes; is this a column of scores? The probabilities of a model are scores (--scores), other numbers "
+            "features (--features)"
         )
     return values
 

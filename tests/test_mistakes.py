@@ -1,11 +1,14 @@
 """Mistakes that people make on the command line: the sentence names what was given, what is accepted, what mends it."""
 
 import csv
+import errno
 import json
+import sqlite3
 
 import numpy as np
 import pytest
 
+import altmas.session.store
 from altmas.cli.speech import mended
 from cli_world import make_session, run
 
@@ -149,6 +152,18 @@ MISTAKES = {
         "one.altmas exists already",
         "--exist-ok",
     ),
+    "empty file where the session is to be": (
+        ("init", "{empty}", "--data", "{table}", "--prediction", "vendor_label"),
+        "empty.altmas is there already",
+        "an empty file, which is no session",
+        "delete it, or give another name",
+    ),
+    "empty file that is to be gone on with": (
+        ("init", "{empty}", "--data", "{table}", "--prediction", "vendor_label", "--exist-ok"),
+        "empty.altmas is an empty file and no session",
+        "delete it, then make the session under that name",
+    ),
+    "empty file as a session": (("status", "{empty}"), "an empty file and no session", "delete it"),
     "folder that is not there": (
         ("init", "{folder}/no/x.altmas", "--data", "{table}", "--prediction", "vendor_label"),
         "the folder",
@@ -253,6 +268,7 @@ def world(tmp_path_factory):
     judges.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     comma = folder / "comma.csv"
     comma.write_text("said;p\n" + "".join(f"cat;0,{k:03}\n" for k in range(120)), encoding="utf-8")
+    (folder / "empty.altmas").touch()
     return {
         "folder": folder,
         "session": session,
@@ -260,6 +276,7 @@ def world(tmp_path_factory):
         "scores": scores,
         "judges": judges,
         "comma": comma,
+        "empty": folder / "empty.altmas",
         "new": folder / "new.altmas",
     }
 
@@ -354,3 +371,30 @@ def test_classes_that_are_probably_one_are_warned_of_even_if_hints_are_unwanted(
 def test_codes_with_zeros_in_front_are_classes(tmp_path):
     (tmp_path / "t.csv").write_text("said\n" + "".join(f"{k % 25:03}\n" for k in range(60)))
     assert run("init", tmp_path / "s.altmas", "--data", tmp_path / "t.csv", "--prediction", "said").code == 0
+
+
+def test_no_other_words_are_offered_where_the_disk_is_at_fault(world, monkeypatch):
+    def full(*_, **__):
+        cause = sqlite3.OperationalError("database or disk is full")
+        cause.sqlite_errorname = "SQLITE_FULL"
+        raise cause
+
+    monkeypatch.setattr(altmas.session.store.LabelStore, "append", full)
+    ran = run("tell", world["session"], "case-1", "cat")
+    assert ran.code == 2 and "the disk is full; nothing was recorded" in ran.err and "try:" not in ran.err
+
+
+def test_where_nothing_can_be_written_the_session_is_named_and_no_draft(world, tmp_path, monkeypatch):
+    def read_only(self, *_, **__):
+        raise OSError(errno.EROFS, "Read-only file system", str(self))
+
+    def cannot_open(*_, **__):
+        cause = sqlite3.OperationalError("unable to open database file")
+        cause.sqlite_errorname = "SQLITE_CANTOPEN"
+        raise cause
+
+    monkeypatch.setattr("altmas.session.session_file.connect", cannot_open)
+    monkeypatch.setattr("pathlib.Path.unlink", read_only)
+    ran = run("init", tmp_path / "x.altmas", "--data", world["table"], "--prediction", "vendor_label")
+    assert ran.code == 2 and f"{tmp_path / 'x.altmas'}: the file or its journal cannot be opened" in ran.err
+    assert ".new" not in ran.err and "is the folder writable?" in ran.err and "try:" not in ran.err

@@ -113,7 +113,7 @@ def test_a_missing_file(path):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "is empty"),
+        (b"", "is an empty file and no session"),
         (b"id,label\n1,cat\n", "is not an altmas session: it begins with"),
         (b"SQLite format 3\x00" + b"\x07" * 5000, "damaged|not an altmas session"),
     ],

@@ -3,10 +3,12 @@
 0 done (for `check`: shown) · 1 refuted · 2 bad input or usage · 3 undecided · 70 a fault of altmas · 130 Ctrl-C
 """
 
+import errno
 import functools
 import inspect
 import logging
 import os
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +22,9 @@ from altmas.cli import show
 from altmas.cli.speech import mended, spoken
 from altmas.errors import AltmasError, PlanError, UnknownPoint
 from altmas.version import __version__
+
+SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+"""Errors of the disk, and rights that are missing."""
 
 FAULT = 70
 """Exit code of an unexpected error (EX_SOFTWARE): never 1, which `check` gives a meaning."""
@@ -130,7 +135,7 @@ def sentences() -> Iterator[None]:
         raise _ended(spoken(str(error)), f"{invoked.get()[0]} --help") from None
     except AltmasError as error:
         said = spoken(str(error))
-        raise _ended(said, mended(said, *invoked.get())) from None
+        raise _ended(said, "" if _of_the_system(error) else mended(said, *invoked.get())) from None
     except BrokenPipeError:
         # The reader has gone (`altmas ask ... | head`); point stdout elsewhere so that nothing is said at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -139,6 +144,12 @@ def sentences() -> Iterator[None]:
         if error.filename is None or error.strerror is None:
             raise
         raise _ended(f"{error.filename}: {error.strerror}") from None
+
+
+def _of_the_system(error: AltmasError) -> bool:
+    """Whether the disk or the rights of the user are at fault: then no other words on the command line mend it."""
+    cause = error.__cause__
+    return isinstance(cause, sqlite3.Error) or (isinstance(cause, OSError) and cause.errno in SYSTEM)
 
 
 def _ended(sentence: str, remedy: str = "") -> typer.Exit:

@@ -13,7 +13,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -178,7 +178,9 @@ def _look_at(path: Path) -> None:
     if not stat.S_ISREG(info.st_mode):
         raise NotASession(f"{path} is no regular file; expected the file of a session")
     if info.st_size == 0:
-        raise NotASession(f"{path} is empty; expected the file of a session")
+        raise NotASession(
+            f"{path} is an empty file and no session; delete it, then make the session under that name (altmas init)"
+        )
     if not os.access(path, os.R_OK):
         raise StoreFailure(f"{path} cannot be read: {os.strerror(errno.EACCES)}")
 
@@ -406,7 +408,8 @@ def _abandoned(file: Path) -> bool:
 
 def _remove(file: Path) -> None:
     for ending in ("", *BESIDE):
-        file.with_name(file.name + ending).unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only file system even a file that is not there cannot be removed
+            file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def put_in_place(file: Path, path: Path) -> None:
@@ -427,6 +430,11 @@ def put_in_place(file: Path, path: Path) -> None:
 
 def exists(path: Path) -> SessionExists:
     """What is said of a path where a file is already."""
+    if path.is_file() and path.stat().st_size == 0:
+        return SessionExists(
+            f"{path} is there already: an empty file, which is no session; delete it, or give another name; nothing "
+            "was created"
+        )
     return SessionExists(
         f"{path} exists already; open it with Session.open, or pass exist_ok=True (--exist-ok) to go on"
     )

@@ -175,6 +175,14 @@ MISTAKES = {
         "did you mean 'one.altmas'?",
         "altmas init",
     ),
+    "table that was changed": (
+        ("status", "{folder}/changed.altmas"),
+        "the table",
+        "later.csv has different predictions",
+        "put it back as it was",
+        "changed.altmas --labels labels.csv",
+        "altmas import",
+    ),
     "table instead of a session": (("status", "{table}"), "preds.csv is not an altmas session"),
     "id that is not there": (
         ("tell", "{session}", "case-999", "cat"),
@@ -247,6 +255,20 @@ NOT_WRITTEN_OUT = ("id that is not there", "class of the table left out")
 """Where a near name is given, and no command: it could record another item, or replace what was right."""
 
 
+def make_changed(folder, table):
+    """A session with one label whose table was edited afterwards."""
+    later, changed = folder / "later.csv", folder / "changed.altmas"
+    later.write_bytes(table.read_bytes())
+    roles = ("--id", "study_id", "--prediction", "vendor_label", "--features", "none")
+    assert run("init", changed, "--data", later, *roles).code == 0
+    assert run("tell", changed, "case-7", "cat", "-a", "ana").code == 0
+    assert run("tell", changed, "case-8", "cat").code == run("undo", changed).code == 0
+    lines = later.read_text(encoding="utf-8").splitlines()
+    names = lines[4].split(",")
+    names[1] = "bird" if names[1] == "cat" else "cat"
+    later.write_text("\n".join([*lines[:4], ",".join(names), *lines[5:]]) + "\n", encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mistakes")
@@ -269,6 +291,7 @@ def world(tmp_path_factory):
     comma = folder / "comma.csv"
     comma.write_text("said;p\n" + "".join(f"cat;0,{k:03}\n" for k in range(120)), encoding="utf-8")
     (folder / "empty.altmas").touch()
+    make_changed(folder, table)
     return {
         "folder": folder,
         "session": session,
@@ -398,3 +421,19 @@ def test_where_nothing_can_be_written_the_session_is_named_and_no_draft(world, t
     ran = run("init", tmp_path / "x.altmas", "--data", world["table"], "--prediction", "vendor_label")
     assert ran.code == 2 and f"{tmp_path / 'x.altmas'}: the file or its journal cannot be opened" in ran.err
     assert ".new" not in ran.err and "is the folder writable?" in ran.err and "try:" not in ran.err
+
+
+def test_labels_can_be_taken_along_when_the_table_was_changed_or_is_gone(world, tmp_path):
+    changed = world["folder"] / "changed.altmas"
+    ran = run("export", changed, "--labels", tmp_path / "labels.csv")
+    assert ran.code == 0 and "1 written" in ran.out and "different predictions" in ran.err
+    with (tmp_path / "labels.csv").open(newline="", encoding="utf-8-sig") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["id"], row["label"], row["annotator"], row["kind"]) == ("case-7", "cat", "ana", "label")
+    new = ("--data", world["folder"] / "later.csv", "--id", "study_id", "--prediction", "vendor_label")
+    assert run("init", tmp_path / "new.altmas", *new).code == 0
+    assert "1 label" in run("import", tmp_path / "new.altmas", tmp_path / "labels.csv").out
+    for kept in (changed, world["folder"] / "later.csv"):
+        assert "never written over" in run("export", changed, "--labels", kept, "--to", "csv", "--force").err
+    assert run("export", changed, tmp_path / "next.csv").code == 2  # items need the pool
+    assert "does not exist" in run("export", tmp_path / "none.altmas", "--labels", tmp_path / "l.csv").err

@@ -8,7 +8,8 @@ import typer
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import LABEL, command
-from altmas.errors import PlanError
+from altmas.errors import FileError, PlanError, PoolMismatch
+from altmas.interop import export_logged_labels
 from altmas.outputs import STDOUT
 
 
@@ -52,11 +53,12 @@ def export(
         raise PlanError("export writes --labels or --events, not both into one file; nothing was written")
     path, others = opt.output(file), False
     to = to or ("csv" if path == STDOUT else None)
+    if labels:
+        show.written(_labels(session, path, to, force), path)
+        return
     with opt.opened(session) as opened, show.working("choosing items"):
         if events:
             message = f"{file}: {opened.export_events(path, force=force)} events written"
-        elif labels:
-            message = str(opened.export_labels(path, to, force=force))
         else:
             blind = not with_predictions
             result = opened.export(path, n, to, blind=blind, force=force, local_files=local_files, take_over=take_over)
@@ -64,3 +66,17 @@ def export(
     show.written(message, path)
     if others:
         show.hint("--take-over writes the items of others too (with --force into the same file)")
+
+
+def _labels(session: Path, path: Path, to: str | None, force: bool) -> str:
+    """The labels of a session; of one whose table was changed or is gone, those that its log alone tells."""
+    try:
+        opened = opt.opened(session)
+    except (PoolMismatch, FileError) as problem:
+        if not session.is_file():
+            raise
+        result = export_logged_labels(session, path, to, force=force)
+        show.hint(f"note: the labels are those of the log, because the table is not as it was ({problem})")
+        return str(result)
+    with opened:
+        return str(opened.export_labels(path, to, force=force))

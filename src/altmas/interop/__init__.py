@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from altmas.errors import FileError
 from altmas.interop import label_studio, plain
-from altmas.interop.replies import COLUMNS, ImportResult, labelled_rows, record
-from altmas.outputs import is_stream, kept_by, writable, write_whole
+from altmas.interop.replies import COLUMNS, ImportResult, labelled_rows, logged_rows, record
+from altmas.outputs import Kept, is_stream, kept_by, writable, write_whole
+from altmas.session.store import Event, LabelStore
 from altmas.suggest import listing, near
 
 if TYPE_CHECKING:
     from altmas.session import Session
 
-__all__ = ["FORMATS", "ExportResult", "ImportResult", "export_items", "export_labels", "import_labels"]
+__all__ = [
+    "FORMATS",
+    "ExportResult",
+    "ImportResult",
+    "export_items",
+    "export_labels",
+    "export_logged_labels",
+    "import_labels",
+]
 
 FORMATS = ("csv", "jsonl", "parquet", "label-studio")
 
@@ -103,13 +112,40 @@ def export_labels(
 ) -> ExportResult:
     """Write every answer that holds now: who said what about which point, when, and how long it took."""
     file, kept = Path(path), kept_by(session.pool, session.path)
-    kind = format_of(file, format, reading=False)
-    if kind == "label-studio":
-        raise FileError(f"labels are exported as csv, jsonl or parquet, not as {kind}; {file} was not written")
+    kind = _labels_format(file, format)
     writable(file, force=force, kept=kept)
     rows = labelled_rows(session)
     write_whole(file, plain.content_of(kind, rows, COLUMNS), force=force, kept=kept)
     return ExportResult(file, kind, len(rows))
+
+
+def export_logged_labels(
+    session: Path, path: str | os.PathLike[str], format: str | None = None, *, force: bool = False
+) -> ExportResult:
+    """`export_labels` of a session file whose table was changed or is gone: the log alone tells the labels."""
+    store = LabelStore.open(session, read_only=True)
+    try:
+        events = store.events()
+    finally:
+        store.close()
+    file = Path(path)
+    kind, kept = _labels_format(file, format), Kept({"the session itself": session, **_tables(events)})
+    rows = logged_rows(events)
+    write_whole(file, plain.content_of(kind, rows, COLUMNS), force=force, kept=kept)
+    return ExportResult(file, kind, len(rows))
+
+
+def _tables(events: list[Event]) -> dict[str, Path]:
+    """The table that the first event of a log names."""
+    source = (events[0].body.get("pool") or {}).get("source") if events else None
+    return {"the table of predictions": Path(source["table"])} if source else {}
+
+
+def _labels_format(file: Path, format: str | None) -> str:
+    kind = format_of(file, format, reading=False)
+    if kind == "label-studio":
+        raise FileError(f"labels are exported as csv, jsonl or parquet, not as {kind}; {file} was not written")
+    return kind
 
 
 def import_labels(session: "Session", path: str | os.PathLike[str], format: str | None = None) -> ImportResult:

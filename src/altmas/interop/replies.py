@@ -4,7 +4,7 @@ Replies are checked one and all before the first is written, so a file is taken 
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -341,10 +341,21 @@ def _made_at(event: Event) -> str:
 
 def labelled_rows(session: "Session") -> Sequence[dict[str, Any]]:
     """Every answer that holds now as a row of a plain file: votes in the order first given, then rulings."""
-    pool, rows = session.pool, []
-    for (point, annotator, _), event in last_words(session.standing()).items():
-        id: Name = pool.ids[pool.index(point)]
-        body = event.body
+    pool = session.pool
+    return _rows(session.standing(), lambda point: pool.ids[pool.index(point)])
+
+
+def logged_rows(events: Iterable[Event]) -> Sequence[dict[str, Any]]:
+    """The same of a log alone, without the pool that it is about: ids are texts."""
+    listed = list(events)
+    undone = {event.refers for event in listed if event.kind == "undo"}
+    return _rows([event for event in listed if event.kind in KINDS and event.seq not in undone], str)
+
+
+def _rows(standing: Iterable[Event], id_of: Callable[[str], Name]) -> list[dict[str, Any]]:
+    rows = []
+    for (point, annotator, _), event in last_words(standing).items():
+        id, body = id_of(point), event.body
         rows.append(
             {
                 "id": id,

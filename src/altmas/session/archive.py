@@ -31,6 +31,12 @@ CHUNK_BYTES = 16 * 2**20
 ONE_COLUMN = "altmas: the items themselves"
 """Name of the column that holds items which are values, not rows."""
 
+REMEDY = (
+    "put it back as it was; or make a new session of what it is now and take the labels along: altmas export {path} "
+    "--labels labels.csv, then altmas import into the new one"
+)
+"""What mends a table that was changed."""
+
 Parts = Iterator[tuple[str, int, bytes]]
 ReadPart = Callable[[str], Iterable[bytes]]
 
@@ -116,8 +122,11 @@ def compare(path: object, pool: Pool, fingerprint: Mapping[str, str], points: in
     clauses += [f"{part}, which the session's has not" for part in own if part not in fingerprint]
     if clauses:
         counts = "" if len(pool) == points else f" and {len(pool):,} points instead of {points:,}"
+        table = (pool.source or {}).get("table")
+        given = "the one given" if table is None else f"the table {table}"
         raise PoolMismatch(
-            f"{path} belongs to another pool: the one given has {'; '.join(clauses)}{counts}; nothing was recorded"
+            f"{path} belongs to another pool: {given} has {'; '.join(clauses)}{counts}; "
+            f"{REMEDY.format(path=path)}; nothing was recorded"
         )
 
 

@@ -193,6 +193,25 @@ MISTAKES = {
     "class that is not there": (("tell", "{session}", "case-1", "catt"), "'catt'", *CLASSES, "did you mean 'cat'?"),
     "id and class swapped": (("tell", "{session}", "cat", "case-1"), "id 'cat'", "the id comes first", "case-1 cat"),
     "slice to estimate by": (("estimate", "{session}", "--by", "scaner"), "'scaner'", "did you mean 'scanner'?"),
+    "metric as a slice": (
+        ("estimate", "{session}", "--by", "f1[cat]"),
+        "no slice 'f1[cat]'",
+        "that is a metric",
+        "give --metric 'f1[cat]' in place of --by",
+    ),
+    "claim about scores that are not there": (
+        ("check", "{session}", "roc_auc[cat] >= 0.9"),
+        "'roc_auc[cat]' needs scores",
+        "the session was made without them",
+        "make a new one with --scores COLUMN",
+        "altmas add-model",
+    ),
+    "threshold of scores that are not there": (
+        ("threshold", "{session}", "recall[cat] >= 0.9"),
+        "needs the model's scores",
+        "the session was made without them",
+    ),
+    "metric of scores that are not there": ((*INIT, "-m", "roc_auc[cat]"), "needs scores", "pass --scores COLUMN"),
     "claim in percent": (("check", "{session}", "accuracy > 90"), "90 is no value", "0 to 1", "0.9, or 90%"),
     "claim of equality": (("check", "{session}", "accuracy = 0.9"), "'accuracy = 0.9'", ">= > <= <"),
     "class in a claim": (("check", "{session}", "recall[catt] >= 0.9"), "'catt'", *CLASSES),
@@ -437,3 +456,18 @@ def test_labels_can_be_taken_along_when_the_table_was_changed_or_is_gone(world, 
         assert "never written over" in run("export", changed, "--labels", kept, "--to", "csv", "--force").err
     assert run("export", changed, tmp_path / "next.csv").code == 2  # items need the pool
     assert "does not exist" in run("export", tmp_path / "none.altmas", "--labels", tmp_path / "l.csv").err
+
+
+def test_a_metric_where_a_slice_is_expected_is_told_in_the_words_of_python(world):
+    with altmas.Session.open(world["session"]) as session:
+        for name in ("f1[cat]", "macro_f1", "model: accuracy"):
+            with pytest.raises(altmas.errors.MetricError, match="that is a metric; pass metrics="):
+                session.estimate(name)
+
+
+def test_scores_can_be_added_to_a_session_that_was_made_without(world, tmp_path):
+    said = ("--data", world["scores"], "--prediction", "said")
+    assert run("init", tmp_path / "s.altmas", *said).code == 0
+    scores = [word for name in ("p_bird", "p_cat", "p_dog") for word in ("--scores", name)]
+    assert run("add-model", tmp_path / "s.altmas", "again", *said, *scores).code == 0
+    assert run("check", tmp_path / "s.altmas", "again: roc_auc[cat] >= 0.9").code == 3

@@ -132,9 +132,9 @@ def sentences() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except UnknownPoint as error:  # a guessed id in a command that records would be another item
-        raise _ended(spoken(str(error)), f"{invoked.get()[0]} --help") from None
+        raise _ended(spoken(str(error), invoked.get()[0]), f"{invoked.get()[0]} --help") from None
     except AltmasError as error:
-        said = spoken(str(error))
+        said = spoken(str(error), invoked.get()[0])
         raise _ended(said, "" if _of_the_system(error) else mended(said, *invoked.get())) from None
     except BrokenPipeError:
         # The reader has gone (`altmas ask ... | head`); point stdout elsewhere so that nothing is said at exit.

@@ -36,6 +36,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (r"\bmethod (?='[^']*' does not exist)", "--method "),
     (r"\brank=", "--rank "),
     (r"or format=\.\.\.", "or --to FORMAT"),
+    (r"pass metrics=('[^']*') to estimate it", r"give --metric \1 in place of --by"),
     (r"or pass metrics=\['accuracy'\]", "or give --metric accuracy"),
     (r"(, or pass a callable|, or any callable)", ""),
     (r"; or pass pool=\.\.\. on opening", "; put the files back where they were"),
@@ -45,6 +46,10 @@ WORDS: tuple[tuple[str, str], ...] = (
     (r"pass it as method=\.\.\.", "open the session in Python with method=..."),
 )
 """(pattern of a sentence, what the command line says instead), in the order in which they are applied."""
+
+WITHOUT_SCORES = re.compile(r"pass scores=\.\.\. (to the pool )?\(--scores\)")
+MAKES_POOL = ("init", "plan", "simulate", "add-model", "extend")
+"""Commands that make a pool, or add to one; the others open a session, whose scores are settled."""
 
 _COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in WORDS)
 
@@ -100,8 +105,15 @@ def _mended(argument: str, word: str, right: str) -> str | None:
     return changed if changed != argument else None
 
 
-def spoken(sentence: str) -> str:
-    """The sentence as the command line says it; quoted values stay as they are."""
+def spoken(sentence: str, command: str = "altmas init") -> str:
+    """The sentence as the command line says it to that command; quoted values stay as they are."""
+    if command.split()[-1] not in MAKES_POOL:
+        sentence = WITHOUT_SCORES.sub(
+            "the session was made without them: make a new one with --scores COLUMN, or add the model to this one "
+            "again under another name, with its scores, and ask about that (altmas add-model SESSION NAME --data FILE "
+            "--prediction COLUMN --scores COLUMN)",
+            sentence,
+        )
     for pattern, replacement in _COMPILED:
         sentence = pattern.sub(replacement, sentence)
     return sentence

@@ -49,7 +49,9 @@ def scores_of(pool: Pool, model: str | None) -> NDArray[np.float64]:
     """(N, C) scores of a model; the first model by default. MetricError if it has none."""
     scores = pool.scores if model is None else pool.model(model).scores
     if scores is None:
-        raise MetricError("this needs the model's scores, and the pool has none")
+        raise MetricError(
+            "this needs the model's scores, and the pool has none; pass scores=... to the pool (--scores)"
+        )
     return np.asarray(scores)
 
 

@@ -18,7 +18,7 @@ from altmas.guarantee import Evidence
 from altmas.guaranteed import NotNow, NotOffered, estimates_of, guaranteed_decision
 from altmas.history import History
 from altmas.methods.held_up import HeldUp, counted_labels, held_up
-from altmas.metrics import Metric
+from altmas.metrics import Metric, known_names
 from altmas.pool.growth import values_in_order
 from altmas.session.log import VOTES, State
 from altmas.session.opinions import disagreements, second_opinions
@@ -232,6 +232,8 @@ def by_slice(task: Task, name: str, domains: Sequence[slice]) -> Task:
     """The same task with every whole-pool metric on each value of one slice; domains: the rows that came together."""
     slices = task.pool.slices
     if name not in slices:
+        if _is_metric(name):
+            raise MetricError(f"no slice {name!r} in this pool: that is a metric; pass metrics={name!r} to estimate it")
         known = listing(slices) if slices else "none: pass slices={...} to the pool, or --slice COLUMN to init"
         raise MetricError(f"no slice {name!r} in this pool (known: {known}){near(name, slices)}")
     metrics = tuple(
@@ -246,6 +248,12 @@ def by_slice(task: Task, name: str, domains: Sequence[slice]) -> Task:
             "that are of a slice, or made of others, stay as they are; ask for them without it"
         )
     return replace(task, metrics=metrics, targets=())
+
+
+def _is_metric(name: str) -> bool:
+    """Whether a name begins as that of a metric does: "f1[spam]", "v2: accuracy"."""
+    kind = name.rpartition(": ")[2].partition("[")[0].partition("@")[0].strip()
+    return kind in {known.partition("[")[0] for known in known_names()}
 
 
 def status_of(plan: Plan, state: State, holders: Mapping[int, str]) -> Status:

@@ -12,8 +12,13 @@ group is labelled. F is there as well when every point is labelled.
 r_i the chance that point i counts for the metric (as a member of the class, for its recall): as many equal groups would
 be worth the same. What no group has shown yet may still come: the interval reaches
     (value - lowest) min(1, log(1/a) / G*) exp(-K),     K groups in which labels that lower the metric were seen    (F3)
-further down than without it, and likewise up: the rule of three for groups. With few such groups nobody knows whether
-they come as whole groups; F is at least
+further down than without it, and likewise up: the rule of three for groups. No point moves a share of trials by more
+than 1/G* of its range. A metric that is no such share, such as an F1, a kappa or a mean over classes, may be moved by b
+by one point of a rare class, far more than 1/N of its range. The interval then reaches at least
+    min(value - lowest, N b min(1, log(1/a) / G)) exp(-K'),     b = max over i, c of -phi_i(c),                     (F5)
+further down, with G* of all points for G and K' groups in which labels that lower it by b/2 or more were seen; K for a
+metric of scores, whose influences have all sizes.
+With few groups that show what lowers it nobody knows whether they come as whole groups; F is at least
     S^2 exp(-K/3) N/G*                                                                                             (F4)
 with the smaller K of both sides, as if all that lowers it did.
 
@@ -36,6 +41,9 @@ LEAST_GROUPS = 5
 
 SEEN = 0.002
 """Share of the largest influence from which on a label counts as one that lowers, or raises, the metric."""
+
+STEEP = 0.5
+"""The same share where only labels count that move a metric of a table about as far as any can (F5)."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,8 @@ class Influences:
     contributions  (n,) z_i;  squares  S^2;  skew  third moment of phi over its square, as believed
     labelled       (m,) rows with a label among them, and (m,) `shown`, phi of these labels
     largest        the largest change that the label of one point can make
+    steepest       most by which one point lowers, and raises, the metric (F5), both 0 for a share of trials
+    alike          share of these from which on a label counts for K' of (F5)
     beyond         how far the mean of phi lies outside of what it can be, for an estimate beyond the metric's bounds
     counting       (n,) r_i of (F2);  groups  (n,) numbers of the groups, or None
     drawn_together products of terms of one group that its draw as a whole adds to those of the contributions (U7)
@@ -104,6 +114,8 @@ class Influences:
     groups: Array | None
     beyond: float = 0.0
     drawn_together: float = 0.0
+    steepest: tuple[float, float] = (0.0, 0.0)
+    alike: float = STEEP
 
     @property
     def size(self) -> int:
@@ -112,8 +124,20 @@ class Influences:
 
     def groups_with(self, sign: float) -> float:
         """K of (F3): in how many groups, in effect, there are labels that move the metric that way."""
-        own = self.labelled if self.groups is None else self.groups[self.labelled]
-        return groups_moving(sign * self.shown, own, self.largest + self.beyond / SEEN)
+        return groups_moving(sign * self.shown, self._groups_of_labels, self.largest + self.beyond / SEEN)
+
+    def unseen_steep(self, sign: float, room: float, tail: float) -> float:
+        """(F5) to the side of the sign; 0 for a share of trials, and for a metric without a bound there."""
+        most = self.steepest[int(sign > 0)]
+        if most <= 0 or not math.isfinite(room):
+            return 0.0
+        groups = effective_groups(np.ones(self.size), self.groups)
+        seen = groups_moving(sign * self.shown, self._groups_of_labels, most + self.beyond / self.alike, self.alike)
+        return min(room, self.size * most * min(1.0, tail / max(groups, 1e-9))) * math.exp(-seen)
+
+    @property
+    def _groups_of_labels(self) -> Array:
+        return self.labelled if self.groups is None else self.groups[self.labelled]
 
 
 def spread_of_pool(
@@ -130,7 +154,10 @@ def spread_of_pool(
         variance = max(variance, influences.squares * least_effect(min(seen), float(influences.counting.sum()), groups))
     ratio = variance / influences.squares if influences.squares > 0 else 1.0  # design effect of the groups
     tail *= seldom_outside(fraction)
-    low, high = (_unseen(abs(value - bound), groups, tail, count) for bound, count in zip(bounds, seen, strict=True))
+    low, high = (
+        max(_unseen(abs(value - bound), groups, tail, count), influences.unseen_steep(sign, abs(value - bound), tail))
+        for sign, bound, count in zip((-1.0, 1.0), bounds, seen, strict=True)
+    )
     left = 1 - fraction
     evidence = Evidence(
         variance=left * variance,
@@ -180,9 +207,9 @@ def group_sums(values: Array, groups: Array) -> Array:
     return np.bincount(groups, values, minlength=1)
 
 
-def groups_moving(moves: Array, groups: Array, largest: float) -> float:
-    """(sum a_g)^2 / sum a_g^2 with a_g the sum of the moves of a group that are not negligible."""
-    counted = np.where(moves > SEEN * largest, moves, 0.0)
+def groups_moving(moves: Array, groups: Array, largest: float, share: float = SEEN) -> float:
+    """(sum a_g)^2 / sum a_g^2 with a_g the sum of the moves of a group that are above this share of the largest."""
+    counted = np.where(moves > share * largest, moves, 0.0)
     sums = group_sums(counted, groups) if counted.any() else np.zeros(1)
     return float(sums.sum() ** 2 / (sums**2).sum()) if sums.any() else 0.0
 

@@ -12,7 +12,7 @@ from altmas.methods.assured.parts import Part
 from altmas.methods.assured.whole_groups import sums
 from altmas.metrics import Metric
 from altmas.metrics.influence import Influence, ItemInfluence, SumOfItems, TableItems
-from altmas.superpopulation import Influences, PoolSpread, joined, spread_of_pool, student_like
+from altmas.superpopulation import SEEN, STEEP, Influences, PoolSpread, joined, spread_of_pool, student_like
 from altmas.types import Array
 from altmas.weighted import effective_sample_size
 
@@ -46,6 +46,8 @@ def ahead_of(linear: Linearised, tail: float, fraction: float = 0.0) -> PoolSpre
         labelled=labelled,
         shown=shown,
         largest=float((highest - lowest)[inside].max(initial=0.0)),
+        steepest=(0.0, 0.0) if _one_point_in_trials(linear) else _steepest(lowest, highest, constants, union),
+        alike=STEEP if all(part.is_table for _, part in linear.metric.parts) else SEEN,
         counting=counting(linear.metric, union)[inside],
         groups=None if union.pool.group is None or fraction > 0 else union.pool.group[inside],
         beyond=abs(linear.value - value) / max(len(inside), 1),
@@ -139,17 +141,41 @@ def _moments(
     return max(unbiased, believed), skew
 
 
+def _one_point_in_trials(linear: Linearised) -> bool:
+    """Whether no point moves the metric by more than one trial in G*: a share of trials, a difference of accuracies."""
+    shares = [_trials(part, linear.estimator) for _, part in linear.metric.parts]
+    if len(shares) == 1:
+        return shares[0] is not None
+    everywhere = all(estimator.inside.all() for _, estimator, _ in linear.sides)
+    return everywhere and all(trials is not None and bool(trials.all()) for trials in shares)
+
+
+def _steepest(lowest: Array, highest: Array, constants: Array, union: Difference) -> tuple[float, float]:
+    """b of (F5) to both sides; with row weights, that of a row with their mean."""
+    moves = np.array([-(lowest + constants), highest + constants])[:, union.inside]
+    if union.pool.weights is not None:
+        own = union.pool.weights[union.inside]
+        moves *= float(own.mean()) / np.maximum(own, 1e-300)
+    down, up = moves.max(1, initial=0.0)
+    return float(down), float(up)
+
+
 def counting(metric: Metric, union: Difference) -> Array:
     """(N,) chance that each point counts for the metric: as a trial where it is a share of trials, else 1."""
-    if len(metric.parts) > 1 or not metric.is_table:
+    trials = None if len(metric.parts) > 1 else _trials(metric, union)
+    if trials is None:
         return np.ones(len(union.known))
     rows = metric.rows(metric, union.pool)
-    proportion = metric.proportion((rows.count, union.n_classes))
-    if proportion is None:
-        return np.ones(len(union.known))
-    trials = proportion[1].astype(np.float64)
     own = np.diagonal(trials).copy() if rows.count == union.n_classes else np.zeros(rows.count)
     chance = TableItems(rows, Influence(own, dense=trials), union.n_classes).moments(union.belief)[0]
     labelled = np.flatnonzero(union.known >= 0)
     chance[labelled] = trials[rows.codes[labelled], union.known[labelled]]
     return np.clip(chance, 0.0, 1.0)
+
+
+def _trials(metric: Metric, union: Difference) -> Array | None:
+    """(R, C) 1 for the cells of its table that are trials, 0 for others; None if it is no share of trials."""
+    if not metric.is_table:
+        return None
+    proportion = metric.proportion((metric.rows(metric, union.pool).count, union.n_classes))
+    return None if proportion is None else proportion[1].astype(np.float64)

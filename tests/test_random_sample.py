@@ -230,24 +230,45 @@ def slow_reach(interval, k, of, gain=1.0):
     return min(interval[0], 2 * q[0] / (1 + q[0])), max(interval[1], 2 * q[1] / (1 + q[1]))
 
 
+def half_step(name: str, of: RandomSample) -> float:
+    """Half of what one label can change, a mean over the points that were not volunteered (B11)."""
+    slope = gradient(name, of.table)
+    return sum(ROWS[a] / 80 * (slope[a].max() - slope[a].min()) for a in range(3)) / 2
+
+
 @pytest.mark.parametrize("name", ["f1[1]", "macro_recall"])
 def test_other_metrics_have_the_interval_of_a_share_at_the_trials_of_their_variance(name):
+    """The variance with pseudo-labels is one of 24 + z^2 labels; 24 were drawn (B11)."""
     of = sample()
     value, low, high = found(name, of)
-    centre = (value * 24 + Z**2 / 2) / (24 + Z**2)
-    trials = centre * (1 - centre) / (slow_variance(name, of) + slow_lacking(name, of))
-    expected = share_interval(value, trials, Z)
+    centre, labels = (value * 24 + Z**2 / 2) / (24 + Z**2), 1 + Z**2 / 24
+    trials = centre * (1 - centre) / (slow_variance(name, of) * labels + slow_lacking(name, of))
+    expected = share_interval(value, trials, Z, half_step(name, of))
     if name == "f1[1]":
         expected = slow_reach(expected, (1, 1), of)
     assert (low, high) == pytest.approx(expected, rel=1e-5)
     rows = sample(calibrate_rows=True)
     value, low, high = found(name, rows)
     centre = (value * 24 + Z**2 / 2) / (24 + Z**2)
-    variance = slow_stratified_variance(name, rows) + slow_lacking(name, rows)
-    expected = share_interval(value, centre * (1 - centre) / variance, Z)
+    variance = slow_stratified_variance(name, rows) * labels + slow_lacking(name, rows)
+    expected = share_interval(value, centre * (1 - centre) / variance, Z, half_step(name, rows))
     if name == "f1[1]":
-        expected = slow_reach(expected, (1, 1), rows, variance / slow_variance(name, rows))
+        expected = slow_reach(expected, (1, 1), rows, variance / slow_variance(name, rows) / labels)
     assert (low, high) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_mean_of_grades_0_and_1_has_the_interval_of_the_share_of_1():
+    """7 of 20 drawn of 200: both are a share in 20 / (1 - 20/200) trials, with half a point at each end."""
+    pool = altmas.Pool(None, [0, 1], classes=[0, 1])
+    of = RandomSample(np.array([[13.0, 7]]), np.zeros((1, 2)), np.array([200.0]))
+    mean, share = (interval_of_sample(metric, of, 0.95) for metric in metric_set(["mean", "share[1]"], pool))
+    assert mean[:3] == pytest.approx(share[:3])
+    assert mean[1:3] == pytest.approx(_with_half_a_point(share_interval(7 / 20, 20 / 0.9, Z), 200))
+    wider = altmas.Pool(None, [1, 5], classes=[1, 5])
+    (grades,) = metric_set(["mean"], wider)
+    assert interval_of_sample(grades, of, 0.95)[0] == pytest.approx(1 + 4 * mean[0])
+    low, high = interval_of_sample(grades, of, 0.95)[1:3]
+    assert low < 1 + 4 * mean[1] and high > 1 + 4 * mean[2]  # Student's quantile for what is no share
 
 
 def test_what_lies_between_minus_one_and_one_has_students_interval():
@@ -323,7 +344,8 @@ def test_pseudo_labels_follow_what_the_metric_looks_at(name):
     variance = total**2 * (1 - drawn / total) * (labels * (slope - mean) ** 2).sum() / n / n
     centre = (value * drawn + Z**2 / 2) / (drawn + Z**2)
     if metric.about.proportion is None:
-        by_gradient = share_interval(value, centre * (1 - centre) / variance, Z)
+        step = ((slope.max(1) - slope.min(1)) * sizes).sum() / total / 2  # (B11)
+        by_gradient = share_interval(value, centre * (1 - centre) / (variance * n / drawn), Z, step)
         assert (low, high) == pytest.approx(slow_reach(by_gradient, (1, 1), of))
     else:
         assert low < value < high
@@ -514,3 +536,19 @@ def test_one_miss_of_a_rare_class_is_no_proof_of_a_low_f1(name):
         "jaccard[1]": q,
     }
     assert one.value == 0 and one.high == pytest.approx(high[name], abs=1e-9)
+
+
+@pytest.mark.parametrize("runs", [300, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name, size, n", [("mean", 200, 20), ("macro_f1", 30, 15), ("balanced_accuracy", 30, 24)])
+def test_few_labels_of_metrics_that_are_no_share_cover(name, size, n, runs):
+    """Half of the answers are wrong, so that intervals lie well inside their bounds; before (B11) 0.88 to 0.91."""
+    hits, method = 0, Tradition()
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 11])
+        truth = rng.permutation((np.arange(size) < 0.365 * size).astype(np.int64))
+        answers = np.where(rng.permutation(size) < size / 2, truth, 1 - truth)
+        pool = altmas.Pool(None, answers, classes=[0, 1])
+        metrics = metric_set([name], pool)
+        (one,) = method.estimate(Task(pool, metrics), sampled(Task(pool, metrics), truth, n, method, seed))
+        hits += one.low - 1e-9 <= truth_values(pool, truth, metrics)[name] <= one.high + 1e-9
+    assert hits / runs >= 0.93 - (2.5 if runs < 1000 else 2) * np.sqrt(0.93 * 0.07 / runs)

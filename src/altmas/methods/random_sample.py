@@ -1,4 +1,4 @@
-"""Metrics from a uniform random sample of the pool, with their intervals (B1, B2, B7, B8, C4, C5).
+"""Metrics from a uniform random sample of the pool, with their intervals (B1, B2, B7, B8, B11, C4, C5).
 
 The pool has two parts: points whose labels were volunteered, known exactly, and the rest, of which a uniform sample
 was drawn. K = counts of the sample, n = its size, r_a = how many of the rest are predicted a (known).
@@ -185,15 +185,33 @@ def _linearised(metric: Metric, value: float, sample: RandomSample, confidence: 
 
 
 def _by_variance(metric: Metric, value: float, sample: RandomSample, confidence: float) -> tuple[float, float]:
+    """The interval by the variance with z^2 pseudo-labels, which is that of n + z^2 labels.
+
+    Wilson's interval adds as many once more. Where it is taken, the variance is that of the labels drawn,
+        V (n + z^2) / n,   z^2 times the effect of groups,   half a step added as for shares,                 (B11)
+    so that the mean of grades 0 and 1 has the interval of the share of 1.
+    """
     n, z = sample.drawn / sample.effect, normal_quantile(confidence)
-    variance = _variance(metric, sample, z, stratified=sample.stratified) + _variance_of_rare_classes(metric, sample)
-    if metric.bounds == (0.0, 1.0) and variance > 0:
+    smoothed = _variance(metric, sample, z, stratified=sample.stratified)
+    rare = _variance_of_rare_classes(metric, sample)
+    drawn = smoothed * (1 + z**2 * max(sample.effect, 1.0) / max(sample.drawn, 1)) + rare
+    if metric.bounds == (0.0, 1.0) and drawn > 0:
         inner = (value * n + z**2 / 2) / (n + z**2)
-        return share_interval(value, inner * (1 - inner) / variance, z)
+        return share_interval(value, inner * (1 - inner) / drawn, z, _half_step(metric, sample))
     quantile = student_quantile(confidence, max(sample.drawn - 1, 1))
     if sample.ahead is not None or not metric.needs_answers:  # a mean of grades is a share of its range
-        return bounded_interval(value, variance, metric.bounds, quantile)
-    return score_interval(value, Evidence(variance), metric.bounds, quantile)
+        step = _half_step(metric, sample)
+        low, high = bounded_interval(value, drawn, metric.bounds, quantile)
+        return max(metric.bounds[0], low - step), min(metric.bounds[1], high + step)
+    return score_interval(value, Evidence(smoothed + rare), metric.bounds, quantile)
+
+
+def _half_step(metric: Metric, sample: RandomSample) -> float:
+    """Half of what the label of one more point can change, on average over the points; 0 about data like the pool."""
+    if sample.ahead is not None:
+        return 0.0
+    moves = metric.gradient(sample.table)
+    return float(((moves.max(1) - moves.min(1)) * sample.rows).sum() / sample.rows.sum()) / 2
 
 
 def _unseen_labels(metric: Metric, sample: RandomSample, tail: float) -> tuple[float, float]:

@@ -182,6 +182,14 @@ def test_a_plan_of_a_session_says_what_its_status_says(tmp_path):
     assert "lie behind the 30 labels" in run("plan", path, "-q", "--budget", 20).err
 
 
+@pytest.mark.parametrize("labels", [5, 30])
+def test_a_plan_shows_one_progress_bar(tmp_path, labels):
+    path, truth = make_session(tmp_path)
+    label_all(path, truth, labels)
+    shown = run("plan", path, "--worlds", 1).err
+    assert shown.count("planning") == 1 and "0/" not in shown.replace("10/", "")
+
+
 def test_a_plan_looks_beyond_a_budget_that_is_spent(tmp_path):
     path, truth = make_session(tmp_path, "--target", "accuracy=0.08", "--budget", 25)
     label_all(path, truth, 25)

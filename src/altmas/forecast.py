@@ -173,11 +173,8 @@ def forecasts(
     """
     labels = len(history.labels)
     end = _end(task, history, max(at) if at else until)
-    enough = counted_labels(method, task, history) >= LEAST_DRAWN
-    if not enough or end <= labels or not isinstance(method, Rehearses):
-        return None
-    rehearsal = method.rehearse(task, history)
-    if rehearsal is None:
+    rehearsal = rehearsal_of(method, task, history)
+    if rehearsal is None or end <= labels:
         return None
     if not every_metric:
         task = replace(task, metrics=_chosen(task, set().union(*(one.metrics for one in goals))))
@@ -193,6 +190,12 @@ def forecasts(
     ]
 
 
+def rehearsal_of(method: Method, task: Task, history: History) -> Rehearsal | None:
+    """The method as it would go on; None with too few labels, or for a method that cannot tell."""
+    enough = counted_labels(method, task, history) >= LEAST_DRAWN
+    return method.rehearse(task, history) if enough and isinstance(method, Rehearses) else None
+
+
 def worlds_of(task: Task) -> int:
     """In how many worlds the session goes on."""
     return int(np.clip(WORK // max(len(task.metrics), 1), LEAST_WORLDS, MOST_WORLDS))
@@ -203,11 +206,8 @@ def met(method: Method, task: Task, history: History, estimates: Estimates, goal
     return _Look(method, task, history, estimates).settled(goals)
 
 
-def imagined_pools(method: Method, task: Task, history: History, worlds: int) -> Iterator[NDArray[np.int64]]:
-    """(N,) the truth of the whole pool in each of several worlds, none if the method cannot tell; labels told stay."""
-    rehearsal = method.rehearse(task, history) if isinstance(method, Rehearses) else None
-    if rehearsal is None:
-        return
+def imagined_pools(rehearsal: Rehearsal, task: Task, history: History, worlds: int) -> Iterator[NDArray[np.int64]]:
+    """(N,) the truth of the whole pool in each of several worlds; labels that were told stay what they are."""
     for world in range(worlds):
         rng = np.random.default_rng([task.seed, world, len(history.labels)])
         labels = ImaginedTruth.of(rehearsal, history, rng).at(np.arange(history.n_points)) | dict(history.labels)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
-from altmas.forecast import Goals, forecasts, imagined_pools, labels_between, met, worlds_of
+from altmas.forecast import Goals, forecasts, imagined_pools, labels_between, met, rehearsal_of, worlds_of
 from altmas.guaranteed import NotOffered, estimates_of, guaranteed_decision, not_offered, with_guarantee
 from altmas.history import History
 from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_draw, method_named
@@ -198,6 +198,9 @@ def plan_further(
     sides, aims = _thresholds(goals.thresholds, task), _targets(goals.targets, task)
     steps = _steps(budgets, len(pool), labels) if budgets else []
     compared = [_with_interval(other, pool) for other in others]
+    rehearsal = rehearsal_of(method, task, history)
+    if rehearsal is None or labels + len(history.skipped) == len(pool):
+        return None
     single = [Goals({name: width}, {}) for name, width in aims] + [Goals({}, {m.name: value}) for m, value in sides]
     with progress_bar("planning", worlds_of(task) + worlds * len(compared), shown=progress) as bar:
         ahead = forecasts(
@@ -213,7 +216,7 @@ def plan_further(
         if ahead is None:
             return None
         looked_at = sorted({labels, *steps, *(band.labels for band in ahead[0].bands)})
-        truths = imagined_pools(method, task, history, worlds if compared else 0)
+        truths = imagined_pools(rehearsal, task, history, worlds if compared else 0)
         starts = [(other, History(len(pool))) for other in compared]
         widths, decisions = _over_worlds(starts, task, truths, looked_at, sides, bar)
     today = estimates_of(method, task, history)

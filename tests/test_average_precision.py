@@ -37,7 +37,7 @@ def held(found: np.ndarray) -> float:
     return float(((given[:, 1] <= given[:, 3]) & (given[:, 3] <= given[:, 2])).mean())
 
 
-def test_the_interval_reaches_to_the_value_of_the_labels_while_members_are_few():
+def test_the_value_is_moved_to_that_of_the_labels_while_members_are_few():
     """(V19) against the formula, on one run."""
     pool = alone(too_sure()[0], "v2")
     truth = too_sure()[1]
@@ -53,10 +53,11 @@ def test_the_interval_reaches_to_the_value_of_the_labels_while_members_are_few()
             counts[row] += part.share * (1 + expansion)
     of_labels = metric.value(pool, LabelWeights.of_truth(estimator.known, 2, counts > 0, counts))
     members = sum(truth[row] == 1 for row in np.flatnonzero(counts > 0))
-    assert members < 20 and of_labels > linear.value
-    assert linear.too_low == pytest.approx(of_labels - linear.value)
-    (estimate,) = Assured().estimate(task, history)
-    assert estimate.high >= of_labels
+    ((_, _, side),) = linear.sides
+    to_first_order = linear.value - side.shift
+    assert members < 20 and of_labels > to_first_order
+    assert linear.value == pytest.approx((to_first_order + of_labels) / 2)
+    assert linear.too_low == linear.too_high == pytest.approx((of_labels - to_first_order) / 2)
 
 
 def test_intervals_hold_where_scores_say_too_much():

@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 
-from altmas.estimates import LEAST_DRAWN
 from altmas.history import History
 from altmas.intervals import Evidence, normal_quantile, variance_at_trials
 from altmas.methods.assured.estimator import Base, Difference, Side, Without
@@ -19,7 +18,7 @@ from altmas.methods.assured.parts import Mask, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.variance import Group, Terms, Together
 from altmas.methods.assured.whole_groups import points_at_once, sums
-from altmas.metrics import LabelWeights, Metric
+from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, sum_of_items
 from altmas.pool import Pool
 from altmas.task import Task
@@ -156,9 +155,7 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     unmet = metric.reach_of_unmet_classes(side.value, among.n_classes, among.unmet_classes)
     open_ = _reach_of_doubtful_classes(among, metric, side.value)
     low, high = low + unmet[0] + open_[0], high + unmet[1] + open_[1]
-    if metric.about.over_members:
-        excess = _excess_over_labels(among, metric, side.value)
-        low, high = low + max(excess, 0.0), high + max(-excess, 0.0)
+    low, high = low + abs(side.shift), high + abs(side.shift)
     own = metric.own_points(among.pool)
     members = [np.ones(len(among.known), np.bool_)] if own is None else [own, ~own]
     together, squares = terms.together(members), terms.roots**2
@@ -199,7 +196,7 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         part_of_all = float(union.weight[deciding].sum() / about.weight[about.inside].sum())
     n_stages, n_points = len(union.samples), len(known)
     terms, centred = np.zeros((n_stages, n_points)), np.zeros((n_stages, n_points))
-    parts, sides, value, too_high, too_low, over_labels = [], [], 0.0, 0.0, 0.0, 0.0
+    parts, sides, value, too_high, too_low, shift = [], [], 0.0, 0.0, 0.0, 0.0
     second, third = np.zeros(n_points), np.zeros(n_points)
     for sign, side_metric in metric.parts:
         estimator = among.of(side_metric) if deciding is None else union
@@ -221,9 +218,8 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         low, high = _reach_of_left_open(estimator, side.items)
         above, below = factor * (excess + low), factor * high
         too_high, too_low = (too_high + above, too_low + below) if factor > 0 else (too_high - below, too_low - above)
-        if side_metric.about.over_members:
-            over_labels += factor * _excess_over_labels(estimator, side_metric, side.value)
-    too_high, too_low = too_high + max(over_labels, 0.0), too_low + max(-over_labels, 0.0)
+        shift += factor * side.shift
+    too_high, too_low = too_high + abs(shift), too_low + abs(shift)
     items = sum_of_items(parts)
     low, high = _reach_of_unreached(union, items)
     stages = [(part.number, part.rows) for part in union.parts]
@@ -278,22 +274,6 @@ def _reach_of_doubtful_classes(among: Difference, metric: Metric, value: float) 
     if certain:
         ends.append(total / certain)
     return max(value - min(ends), 0.0), max(max(ends) - value, 0.0)
-
-
-def _excess_over_labels(among: Difference, metric: Metric, value: float) -> float:
-    """How much too high a mean over members may be because it was linearised at what is believed; below 0: too low.
-
-    An average precision is no linear function of the labels: where the belief has members at other scores than the
-    truth has, its estimate to first order is off. While few members were met it may be by as much as it differs from
-    the metric on the labels alone, weighted by their chances,
-        (value - value of the labels) * 20 / max(20, labelled members)                                           (V19)
-    """
-    counts = np.zeros(len(among.known))
-    for part in among.parts:
-        counts[part.rows] += part.share * (1 + part.expansion) * part.weight
-    alone = metric.value(among.pool, LabelWeights.of_truth(among.known, among.n_classes, counts > 0, counts))
-    members = int((among.known[counts > 0] == metric.classes[0]).sum())
-    return 0.0 if math.isnan(alone) else (value - alone) * LEAST_DRAWN / max(members, LEAST_DRAWN)
 
 
 def _reach_of_unreached(among: Difference, items: ItemInfluence) -> tuple[float, float]:

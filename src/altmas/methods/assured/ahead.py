@@ -151,12 +151,8 @@ def _one_point_in_trials(linear: Linearised) -> bool:
 
 
 def _steepest(lowest: Array, highest: Array, constants: Array, union: Difference) -> tuple[float, float]:
-    """b of (F5) to both sides; with row weights, that of a row with their mean."""
-    moves = np.array([-(lowest + constants), highest + constants])[:, union.inside]
-    if union.pool.weights is not None:
-        own = union.pool.weights[union.inside]
-        moves *= float(own.mean()) / np.maximum(own, 1e-300)
-    down, up = moves.max(1, initial=0.0)
+    """b of (F5) to both sides."""
+    down, up = np.array([-(lowest + constants), highest + constants])[:, union.inside].max(1, initial=0.0)
     return float(down), float(up)
 
 

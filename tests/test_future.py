@@ -21,7 +21,14 @@ from altmas.metrics import metric_set
 from altmas.planning import plan_widths
 from altmas.session.plan import Plan
 from altmas.simulate import label_until, sample_of_groups, simulate
-from altmas.superpopulation import effective_groups, groups_moving, least_effect, student_like
+from altmas.superpopulation import (
+    _moments_of_sizes,
+    effective_groups,
+    groups_moving,
+    groups_of_variance,
+    least_effect,
+    student_like,
+)
 from altmas.task import Task
 from cli_world import run
 
@@ -149,6 +156,13 @@ def cluster_robust(pool, truth):
     return total / len(pool) ** 2 * len(groups) / (len(groups) - 1)
 
 
+def slow_witnesses(sizes, effect):
+    """H of (F2) by a loop over groups of known sizes."""
+    rho = math.sqrt(min(1, max(0, (effect - 1) / (sum(n * n for n in sizes) / sum(sizes) - 1))))
+    variances = [(1 - rho) * n + rho * n * n for n in sizes]
+    return sum(variances) ** 2 / sum(v * v for v in variances)
+
+
 def linearised(pool, truth, labels):
     method, task = Assured(), Task(pool, metric_set(["accuracy"], pool), 0.95, 1, about="future")
     history = label_until(method, task, History(len(pool)), labels, 20, truth.__getitem__)
@@ -164,7 +178,10 @@ def test_with_every_label_the_variance_is_the_cluster_robust_one(world):
     sizes = np.bincount(pool.group)
     groups = len(pool) ** 2 / (sizes**2).sum()
     assert found.groups == pytest.approx(groups)
-    expected = student_like(normal_quantile(0.95), groups - 1) * math.sqrt(cluster_robust(pool, truth))
+    right = (pool.predictions == truth).mean()
+    witnesses = slow_witnesses(sizes, cluster_robust(pool, truth) / (right * (1 - right) / len(pool)))
+    assert found.witnesses == pytest.approx(witnesses) and 5 < witnesses < groups
+    expected = student_like(normal_quantile(0.95), witnesses - 1) * math.sqrt(cluster_robust(pool, truth))
     assert one.least_half_width == pytest.approx(expected, rel=1e-6)
     assert one.half_width == pytest.approx(expected, rel=0.15)  # the interval is a score interval: not symmetric
 
@@ -209,6 +226,30 @@ def test_effective_groups_are_the_groups_if_all_are_alike():
     assert effective_groups(np.ones(40), None) == pytest.approx(40)
     assert effective_groups(np.ones(6), np.array([0, 0, 0, 0, 0, 1])) == pytest.approx(36 / 26)
     assert student_like(1.96, 1e9) == pytest.approx(1.96, abs=1e-6) and student_like(1.96, 4) > 2.7
+
+
+def test_degrees_of_freedom_are_those_of_unequal_variances():
+    """Equal groups count as they are; unequal ones the less the more errors come as whole groups."""
+    equal, sizes = np.repeat(np.arange(8), 5), [1, 1, 2, 3, 5, 20]
+    unequal = np.repeat(np.arange(6), sizes)
+    for effect in (0.5, 1.0, 2.0, 5.0, 9.0):
+        assert groups_of_variance(np.ones(40), equal, effect) == pytest.approx(8)
+        assert groups_of_variance(np.ones(32), unequal, effect) == pytest.approx(slow_witnesses(sizes, effect))
+    assert groups_of_variance(np.ones(32), unequal, 1.0) == pytest.approx(effective_groups(np.ones(32), unequal))
+    whole = sum(n**2 for n in sizes) ** 2 / sum(n**4 for n in sizes)
+    assert groups_of_variance(np.ones(32), unequal, 99.0) == pytest.approx(whole)
+    assert groups_of_variance(np.zeros(32), unequal, 2.0) == 0
+
+
+def test_points_that_count_by_chance_have_the_moments_of_their_number():
+    """(F2) where it is not known which points count: means over all outcomes of three points in two groups."""
+    chance, groups = np.array([0.3, 0.8, 0.5]), np.array([0, 0, 1])
+    expected = np.zeros(4)
+    for outcome in np.ndindex(2, 2, 2):
+        weight = np.prod([c if one else 1 - c for c, one in zip(chance, outcome, strict=True)])
+        sizes = np.array([outcome[0] + outcome[1], outcome[2]], float)
+        expected += [weight * (sizes**power).sum() for power in (1, 2, 3, 4)]
+    assert _moments_of_sizes(chance, groups) == pytest.approx(expected.tolist())
 
 
 def test_without_an_error_the_rule_of_three_counts_groups():
@@ -447,3 +488,31 @@ def test_what_few_groups_have_shown_counts_as_whole_groups():
     assert groups_moving(-moves, groups, 1.0) == 1 and groups_moving(0 * moves, groups, 1.0) == 0
     assert groups_moving(np.array([1.0, 0.4, 0.6]), np.arange(3), 1.0, 0.5) == pytest.approx(1.6**2 / 1.36)
     assert least_effect(0.0, 400, 40) == 10 and least_effect(3.0, 400, 40) == pytest.approx(10 / math.e)
+
+
+def unequal_pool(rng, groups, bad):
+    """Groups of 1 to 200 points, most of them small (lognormal); in some, the larger ones before all, most is wrong."""
+    log = 1.5 * rng.normal(size=groups)
+    sizes = np.clip(np.exp(0.5 + log).astype(int) + 1, 1, 200)
+    odds = bad / (1 - bad) * (sizes / np.exp(0.5)) ** 0.5
+    wrong = np.where(rng.random(groups) < odds / (1 + odds), 0.8, 0.03)
+    group = np.repeat(np.arange(groups), sizes)
+    truth = (rng.random(len(group)) < 0.4).astype(np.int64)
+    answers = np.where(rng.random(len(group)) < wrong[group], 1 - truth, truth)
+    return altmas.Pool(None, answers, classes=[0, 1], group=group), truth
+
+
+@pytest.mark.parametrize("groups, bad", [(60, 0.1), (200, 0.05)])
+@pytest.mark.parametrize("method, runs", [("tradition", 300), pytest.param("assured", 150, marks=pytest.mark.slow)])
+def test_groups_of_very_unequal_sizes_cover(method, runs, groups, bad):
+    """Everything labelled; t with G* - 1 degrees of freedom covered 0.86 and 0.88 of 600 pools."""
+    everything, answers = unequal_pool(np.random.default_rng(3), 100_000, bad)
+    true, method = float((everything.predictions == answers).mean()), method_named(method)
+    hits = given = 0
+    for seed in range(runs):
+        pool, truth = unequal_pool(np.random.default_rng([seed, groups]), groups, bad)
+        task = Task(pool, metric_set("accuracy", pool), 0.95, seed, about="future")
+        history = label_until(method, task, History(len(pool)), len(pool), len(pool), truth.__getitem__)
+        (one,) = method.estimate(task, history)
+        given, hits = given + (not math.isnan(one.low)), hits + (one.low <= true <= one.high)
+    assert hits / given >= 0.93 - 2 * math.sqrt(0.93 * 0.07 / given) and given > 0.9 * runs

@@ -8,9 +8,14 @@ parts: that of the estimate about the pool, and that of the pool about what it w
 which is S^2 without groups and the cluster-robust variance once everything is labelled. Products of two residuals of
 one group are estimated without bias by those that were both drawn, so errors that come in groups count before all of a
 group is labelled. F is there as well when every point is labelled.
-    t quantiles with G* - 1 degrees of freedom,     G* = R^2 / (sum_g (sum r_i)^2 + sum r_i (1 - r_i)),  R = sum r  (F2)
-r_i the chance that point i counts for the metric (as a member of the class, for its recall): as many equal groups would
-be worth the same. What no group has shown yet may still come: the interval reaches
+    t quantiles with H - 1 degrees of freedom,     H = (sum_g v_g)^2 / sum_g v_g^2,    v_g = (1 - rho) s_g + rho s_g^2,
+    rho^2 = (F/S^2 - 1) / (sum s_g^2 / sum s_g - 1),     within 0 and 1                                             (F2)
+s_g is how many points of a group count for the metric (members of the class, for its recall), a random number where
+that is not known: each counts with chance r_i, and sums over g of powers of s_g are means. v_g is the variance of the
+sum over a group up to a factor, as if the share rho of it came as a whole group; rho^2 says how far they do, and its
+root is taken because it is known from the same few groups. Equal groups have H = G; for rho = 0,
+    G* = R^2 / sum_g s_g^2,     R = sum r,
+as many equal groups would be worth the same. What no group has shown yet may still come: the interval reaches
     (value - lowest) min(1, log(1/a) / G*) exp(-K),     K groups in which labels that lower the metric were seen    (F3)
 further down than without it, and likewise up: the rule of three for groups. No point moves a share of trials by more
 than 1/G* of its range. A metric that is no such share, such as an F1, a kappa or a mean over classes, may be moved by b
@@ -48,10 +53,14 @@ STEEP = 0.5
 
 @dataclass(frozen=True)
 class PoolSpread:
-    """What the pool says about data like it: evidence to be added, and how many groups it rests on (inf without)."""
+    """What the pool says about data like it: evidence to be added, and how many groups it rests on (inf without).
+
+    groups, witnesses  G* and H of (F2)
+    """
 
     evidence: Evidence
     groups: float = math.inf
+    witnesses: float = math.inf
 
     @property
     def too_few(self) -> bool:
@@ -60,7 +69,7 @@ class PoolSpread:
 
     def quantile(self, factor: float) -> float:
         """The t quantile (F2) with the chance that a normal one of this size has."""
-        return factor if math.isinf(self.groups) else student_like(factor, max(self.groups - 1, 1.0))
+        return factor if math.isinf(self.witnesses) else student_like(factor, max(self.witnesses - 1, 1.0))
 
     def least_half_width(self, factor: float) -> float:
         """About the half-width that is left if every point is labelled; factor as that of the interval."""
@@ -167,7 +176,9 @@ def spread_of_pool(
         unseen_low=low,
         unseen_high=high,
     )
-    return PoolSpread(evidence, math.inf if influences.groups is None else groups)
+    if influences.groups is None:
+        return PoolSpread(evidence)
+    return PoolSpread(evidence, groups, groups_of_variance(influences.counting, influences.groups, ratio))
 
 
 def seldom_outside(fraction: float) -> float:
@@ -200,6 +211,31 @@ def effective_groups(counting: Array, groups: Array | None) -> float:
     own = np.arange(len(counting)) if groups is None else groups
     expected = float((group_sums(counting, own) ** 2).sum() + (counting * (1 - counting)).sum())
     return total**2 / expected if expected > 0 else 0.0
+
+
+def groups_of_variance(counting: Array, groups: Array, effect: float) -> float:
+    """H of (F2); effect: how many times the variance of single points groups make of it."""
+    first, second, third, fourth = _moments_of_sizes(counting, groups)
+    if second <= 0:
+        return 0.0
+    most = second / first  # the effect of errors that come as whole groups
+    rho = math.sqrt(min(1.0, max(0.0, (effect - 1) / (most - 1)))) if most > 1 + 1e-9 else 0.0
+    squares = (1 - rho) ** 2 * second + 2 * rho * (1 - rho) * third + rho**2 * fourth
+    return ((1 - rho) * first + rho * second) ** 2 / squares
+
+
+def _moments_of_sizes(counting: Array, groups: Array) -> list[float]:
+    """sum_g E s_g^k for k = 1 to 4, s_g the points of a group that count, each by itself with its chance."""
+    spread = counting * (1 - counting)
+    terms = (counting, spread, spread * (1 - 2 * counting), spread * (1 - 6 * spread))
+    mean, variance, third, fourth = (group_sums(term, groups) for term in terms)  # cumulants of s_g
+    moments = (
+        mean,
+        mean**2 + variance,
+        mean**3 + 3 * mean * variance + third,
+        mean**4 + 6 * mean**2 * variance + 4 * mean * third + 3 * variance**2 + fourth,
+    )
+    return [float(moment.sum()) for moment in moments]
 
 
 def group_sums(values: Array, groups: Array) -> Array:

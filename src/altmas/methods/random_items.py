@@ -50,6 +50,7 @@ from altmas.superpopulation import (
     effective_groups,
     group_sums,
     groups_moving,
+    groups_of_variance,
     least_effect,
     left_when_labelled,
     too_few_groups,
@@ -66,6 +67,7 @@ class _Linear:
 
     excess  most by which it is too high on average (below 0: too low);  drawn, rest  n and R;  used  (N,) its labels
     groups, crowd  how many equal groups its labels are worth (F2), and labels in each;  largest  most a term can be
+    witnesses  how many their variance is worth (F2)
     """
 
     value: float
@@ -82,6 +84,7 @@ class _Linear:
     unseen: tuple[float, float] = (0.0, 0.0)  # how far points could lower and raise it and stay unseen (V4)
     hidden: tuple[float, float] = (0.0, 0.0)  # and how far classes of which no label tells (B8)
     of_class: int = 0  # labels of the class of an average precision
+    witnesses: float = math.inf
 
 
 Supposed = Mapping[int, int]
@@ -120,7 +123,8 @@ def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Su
         return replace(without_groups(task, history, metric, groups), value=value)
     variance, left, effect = _variance(task, sides, used / _size(task, metric))
     worth = max(min(side.drawn for side in sides), 1) / max(effect, 1.0)
-    low, high = _interval(metric, value, variance, sides, task.confidence, min(drawn, groups), worth)
+    witnesses = min(drawn, *(side.witnesses for side in sides))
+    low, high = _interval(metric, value, variance, sides, task.confidence, witnesses, worth)
     for side, (factor, _) in zip(sides, metric.parts, strict=True):
         down, up = side.unseen if factor > 0 else side.unseen[::-1]
         low, high = min(low, value - abs(factor) * down), max(high, value + abs(factor) * up)
@@ -199,7 +203,7 @@ def effect_of_groups(task: Task, history: History, metric: Metric, supposed: Sup
     if task.groups is None:
         return Ahead(1 - task.fraction * labelled, left=left_when_labelled(labelled, task.fraction))
     effect = max(_effect(side.terms, task.groups, side.largest, side.crowd), 1.0)
-    return Ahead(effect, side.groups, max(effect - (1 - labelled), 0.0) / effect)
+    return Ahead(effect, side.groups, max(effect - (1 - labelled), 0.0) / effect, side.witnesses)
 
 
 def without_groups(task: Task, history: History, metric: Metric, groups: float) -> Estimate:
@@ -270,7 +274,7 @@ def _linear(task: Task, history: History, metric: Metric, factor: float, suppose
     value, items = metric.moved_by(pool, LabelWeights(n_points, len(pool.classes), rows, known[rows], weights))
     terms, pseudo, groups, crowd, largest = np.zeros(n_points), 0.0, math.inf, 1.0, 0.0
     n, total = sum(len(stratum.drawn) for stratum in strata), sum(stratum.rest for stratum in strata)
-    unseen = (0.0, 0.0)
+    unseen, witnesses = (0.0, 0.0), math.inf
     if task.beyond and len(rows):
         terms, ends = _terms_ahead(task, metric, items, known, rows, weights)
         pseudo = factor**2 * float(weights.sum()) ** 2 / len(rows) * float((ends**2).mean())
@@ -281,7 +285,8 @@ def _linear(task: Task, history: History, metric: Metric, factor: float, suppose
             counts = trials_among(metric, pool, rows, known)
             groups = effective_groups(counts, task.groups[rows])
             crowd = float(counts.sum()) / max(groups, 1e-9)
-            pseudo *= max(_effect(terms, task.groups, largest, crowd), 1.0)
+            effect = max(_effect(terms, task.groups, largest, crowd), 1.0)
+            pseudo, witnesses = pseudo * effect, groups_of_variance(counts, task.groups[rows], effect)
     else:
         for stratum in strata:
             terms[stratum.drawn] = factor * stratum.terms(items, known, pool.weights)
@@ -289,6 +294,7 @@ def _linear(task: Task, history: History, metric: Metric, factor: float, suppose
         if task.units is not None and n:
             drawn = np.concatenate([stratum.drawn for stratum in strata])
             groups, crowd, largest = _of_groups(task, metric, items, inside, known, drawn, total / n)
+            witnesses = groups
             largest *= abs(factor)
             pseudo *= max(_effect(terms, task.units, largest, crowd), 1.0)
             unseen = _unseen_groups(task, items, inside & ~strata[0].stage.exact, drawn, known, used)
@@ -299,7 +305,7 @@ def _linear(task: Task, history: History, metric: Metric, factor: float, suppose
     hidden = _unseen_classes(task, metric, value, known, rows, int(inside.sum()) - len(rows))
     of_class = int((known[rows] == metric.classes[0]).sum()) if metric.about.over_members else 0
     sizes = (groups, crowd, largest, without)
-    return _Linear(factor * value, terms, pseudo, excess, n, total, used, *sizes, unseen, hidden, of_class)
+    return _Linear(factor * value, terms, pseudo, excess, n, total, used, *sizes, unseen, hidden, of_class, witnesses)
 
 
 def _of_groups(

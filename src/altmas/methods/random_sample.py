@@ -26,6 +26,9 @@ from altmas.metrics import Metric
 from altmas.metrics.averages import reach_of_unseen, too_few_labels, trials_by_class
 from altmas.types import Array
 
+SUREST = 1 - 1e-12
+"""The highest level at which a normal quantile is taken: few groups have a larger one of Student's."""
+
 
 @dataclass(frozen=True)
 class Ahead:
@@ -33,13 +36,14 @@ class Ahead:
 
     effect  how many times the variance of a plain sample groups make of it; below 1, that of the share of all rows
             that is not labelled, for a pool that is a random sample of them
-    groups  equal groups that the labels are worth (F2); inf without groups
+    groups, witnesses  G* and H of (F2): equal groups that the labels are worth, and their variance; inf without groups
     left    share of the variance that is left when every point is labelled
     """
 
     effect: float = 1.0
     groups: float = math.inf
     left: float = 0.0
+    witnesses: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,9 @@ def interval_of_sample(metric: Metric, sample: RandomSample, confidence: float) 
         return value, value, value, "every point is labelled: exact"
     if why := too_few_labels(metric, sample.drawn + sample.volunteered, sample.named):
         return value, np.nan, np.nan, why
-    if sample.ahead is not None and math.isfinite(sample.ahead.groups):
-        freedom = max(sample.ahead.groups - 1, 1.0)  # the level at which a normal quantile is as large as Student's
-        confidence = 2 * NormalDist().cdf(student_quantile(confidence, freedom)) - 1
+    if sample.ahead is not None and math.isfinite(sample.ahead.witnesses):
+        freedom = max(sample.ahead.witnesses - 1, 1.0)  # the level at which a normal quantile is as large as Student's
+        confidence = min(2 * NormalDist().cdf(student_quantile(confidence, freedom)) - 1, SUREST)
     if (counted := metric.proportion(sample.counts.shape)) is not None:
         low, high = _of_proportion(metric, counted, sample, normal_quantile(confidence))
     else:

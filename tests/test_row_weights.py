@@ -12,7 +12,7 @@ import sklearn.metrics
 import altmas
 from altmas.errors import MethodError, PlanError, PoolError, PoolMismatch
 from altmas.guaranteed import guaranteed_interval, too_many_weights
-from altmas.history import History
+from altmas.history import Batch, History
 from altmas.methods import METHODS, Assured, Tradition, method_named
 from altmas.metrics import metric_set, truth_values
 from altmas.metrics.weights import LabelWeights
@@ -201,6 +201,49 @@ def test_clean_labels_leave_room_for_a_row_that_stands_for_many():
         assert one.value == pytest.approx(1.0)
         heavy_row_is_known = 499 in history.labels
         assert one.low < (0.985 if heavy_row_is_known else 0.6)
+
+
+def one_heavy_row(wrong, rng, n=1000, labels=100, drawn=True):
+    """One row of 30 % of all weight, and a sample that holds it or not; 5 % of the other rows are wrong."""
+    truth = (np.arange(n) % 5 == 0).astype(np.int64)
+    errors = rng.permutation(n) < 0.05 * n
+    errors[7] = wrong
+    weights = np.ones(n)
+    weights[7] = 0.3 / 0.7 * (n - 1)
+    pool = altmas.Pool(None, np.where(errors, 1 - truth, truth), classes=[0, 1], weights=weights)
+    rows = rng.permutation(np.delete(np.arange(n), 7))[:labels]
+    rows[0] = 7 if drawn else rows[0]
+    batch = Batch(rows, np.full(labels, 1 / n), labels_before=0)
+    return pool, truth, History(n, (batch,), {int(row): int(truth[row]) for row in rows})
+
+
+def test_a_row_of_a_third_of_all_weight_counts_once_when_it_is_drawn():
+    pool, truth, history = one_heavy_row(True, np.random.default_rng(1))
+    task = Task(pool, metric_set(["accuracy"], pool))
+    others = np.setdiff1d(history.drawn, [7])
+    (one,) = Tradition().estimate(task, history)
+    assert one.value == pytest.approx(0.7 * (pool.predictions == truth)[others].mean())
+    assert one.half_width < 0.05
+    _, _, without = one_heavy_row(True, np.random.default_rng(1), drawn=False)
+    (free,) = Tradition().estimate(task, without)  # nobody knows the row: it may be wrong
+    assert free.value > 0.9 and free.low < 0.7 * free.value
+    same = Task(weighted(pool, np.ones(1000)), task.metrics)  # rows of equal weight count R / n times
+    assert Tradition().estimate(same, history)[0].value == pytest.approx(
+        np.mean((pool.predictions == truth)[history.drawn])
+    )
+
+
+@pytest.mark.parametrize("runs", [100, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_intervals_cover_when_a_row_of_a_third_of_all_weight_was_drawn(wrong, runs):
+    """Given that the row was drawn; where it was wrong, the accuracy and the F1 were never covered before (W3)."""
+    hits = np.zeros(3)
+    for seed in range(runs):
+        pool, truth, history = one_heavy_row(wrong, np.random.default_rng([seed, 3]))
+        metrics = metric_set(["accuracy", "f1[1]", "kappa"], pool)
+        exact = truth_values(pool, truth, metrics)
+        hits += [one.low <= exact[one.metric] <= one.high for one in Tradition().estimate(Task(pool, metrics), history)]
+    assert (hits / runs).min() >= 0.93 - 2.5 * math.sqrt(0.93 * 0.07 / runs)
 
 
 def test_points_asked_for_and_not_answered_change_nothing():

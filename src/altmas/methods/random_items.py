@@ -8,10 +8,10 @@ left out, volunteered labels count with weight 1, and terms are added over group
 G* of (F2) in place of G: the mean takes more from groups of unequal size. Where no term differs from 0, as without an
 error, labels count as if they came in whole groups (F4).
 Of a pool that is a random sample, the share f of all rows, a label with weight w has its square times 1 - f/w (P3): the
-sample within the sample, and the sample itself with (1 - f). Where a row stands for k_i rows, its weight is k_i R/n,
-and phi_i is k_i (D_i - the weighted mean of D). About the pool itself the interval reaches at least as far as points
-that nobody drew could move the metric (V4). For a metric without bounds it is that of skewed terms (V3), for an average
-precision with few labels of its class that of few trials (B9).
+sample within the sample, and the sample itself with (1 - f). Where a row stands for k_i rows, its weight is k_i R/n, or
+k_i if that were more than half of all weight (W3), and phi_i is k_i (D_i - the weighted mean of D). About the pool
+itself the interval reaches at least as far as points that nobody drew could move the metric (V4). For a metric without
+bounds it is that of skewed terms (V3), for an average precision with few labels of its class that of few trials (B9).
 Where whole groups are drawn, terms are added over them as for data like the pool, with 1 - n/R as it is, and the
 interval reaches at least as far as groups that nobody drew could (U5).                                           (U8)
 A sample in which every answer is right would have V = 0, so z^2 labels are added whose influence is at either end of
@@ -39,7 +39,7 @@ from altmas.intervals import (
     variance_at_trials,
 )
 from altmas.methods.random_sample import Ahead
-from altmas.methods.random_stages import RandomStage, stages_among
+from altmas.methods.random_stages import RandomStage, counting_once, stages_among
 from altmas.metrics import LabelWeights, Metric, table_of
 from altmas.metrics.averages import reach_of_unseen, too_few_labels, trials_by_class
 from altmas.metrics.influence import ItemInfluence
@@ -267,6 +267,8 @@ def _linear(task: Task, history: History, metric: Metric, factor: float, suppose
     members = metric.members(pool)
     inside = np.ones(n_points, np.bool_) if members is None else members
     sampled = stages_among(history, inside, supposed)
+    if pool.weights is not None and task.units is None:
+        sampled = counting_once(sampled, pool.weights)
     strata, known = [_Stratum(stage) for stage in sampled.stages], sampled.known
     used = sampled.weights > 0
     rows = np.flatnonzero(used)
@@ -347,12 +349,14 @@ def _unseen(
     Every point of a stratum stays outside a sample of n of R with chance about 1 - n/R.
     """
     tail = missed_tail(normal_quantile(task.confidence))
-    hazard, open_ = np.zeros(len(known)), np.zeros(len(known), np.bool_)
+    hazard, open_, alike = np.zeros(len(known)), np.zeros(len(known), np.bool_), used.copy()
     for stratum in strata:
+        if stratum.stage.once is not None:
+            alike &= ~stratum.stage.once
         left = stratum.stage.about & ~stratum.stage.exact
         hazard[left] -= math.log1p(-len(stratum.drawn) / (stratum.rest + 1))
         open_ |= left & ~used
-    labelled, constant = np.flatnonzero(used), np.broadcast_to(items.constant(), len(known))
+    labelled, constant = np.flatnonzero(alike), np.broadcast_to(items.constant(), len(known))
     if not len(labelled):
         return 0.0, 0.0
     own = np.ones(len(known)) if task.pool.weights is None else task.pool.weights
@@ -412,7 +416,8 @@ class _Stratum:
         if self.rest <= n or (alone and n < 2) or n == 0:
             return 0.0
         low, high = items.range()
-        ends = ((high - low) / 2)[self.stage.about]
+        alike = self.stage.about if self.stage.once is None else self.stage.about & ~self.stage.once
+        ends = ((high - low) / 2)[alike]
         return self.stage.share**2 * self.rest**2 * (1 - n / self.rest) / n * float((ends**2).mean())
 
 

@@ -11,6 +11,12 @@ known when stage s began, R_s the points that were not and n_s the labels of its
 Each T_s is unbiased given what was known when the stage began; stages between which nothing was volunteered would be
 combined to the same value as one sample of all their draws. Points that came together are stages of their own, because
 given how many draws fell among them these are a sample of them.
+
+Where rows stand for several, one that was drawn counts R/n times its weight k_i, although it exists once. A row that
+would count for more than half of all weight says nothing about the others: with
+    k_i R_s / n_s > W / 2,     W the weight of the points that the stage is about                               (W3)
+its label is known exactly and counts once, and the sample is one of the other rows. As long as it is not drawn it may
+be anything: so few rows are that large that (V4) takes all of them.
 """
 
 from collections.abc import Mapping
@@ -32,12 +38,14 @@ class RandomStage:
 
     about  (N,) the points it is about;  exact  (N,) those of them whose labels were known when it began
     rows   (n,) labels of its sample, in drawing order;  share  c_s of (B6)
+    once   (N,) those of `exact` that were drawn, and count once because of their weight (W3); None: none
     """
 
     about: Mask
     exact: Mask
     rows: Array
     share: float = 1.0
+    once: Mask | None = None
 
     @cached_property
     def rest(self) -> int:
@@ -66,6 +74,18 @@ class RandomStages:
             weights[stage.exact] += stage.share
             weights[stage.rows] += stage.share * (stage.rest / max(len(stage.rows), 1))
         return weights
+
+
+def counting_once(sampled: RandomStages, weights: Array) -> RandomStages:
+    """The same stages with the labels of rows of large weight known exactly (W3); weights (N,) of the rows."""
+    stages = []
+    for stage in sampled.stages:
+        scale, total = stage.rest / max(len(stage.rows), 1), float(weights[stage.about].sum())
+        large = stage.about & (sampled.known >= 0) & (weights * scale > total / 2) & ~stage.exact
+        rows = stage.rows[~large[stage.rows]]
+        changed = large.any() and len(rows) > 0
+        stages.append(replace(stage, exact=stage.exact | large, rows=rows, once=large) if changed else stage)
+    return replace(sampled, stages=stages)
 
 
 def stages_among(history: History, inside: Mask, supposed: Mapping[int, int] | None = None) -> RandomStages:

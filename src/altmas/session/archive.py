@@ -124,9 +124,9 @@ def compare(path: object, pool: Pool, fingerprint: Mapping[str, str], points: in
         counts = "" if len(pool) == points else f" and {len(pool):,} points instead of {points:,}"
         table = (pool.source or {}).get("table")
         given = "the one given" if table is None else f"the table {table}"
+        remedy = "" if table is None else f" {REMEDY.format(path=path)};"
         raise PoolMismatch(
-            f"{path} belongs to another pool: {given} has {'; '.join(clauses)}{counts}; "
-            f"{REMEDY.format(path=path)}; nothing was recorded"
+            f"{path} belongs to another pool: {given} has {'; '.join(clauses)}{counts};{remedy} nothing was recorded"
         )
 
 

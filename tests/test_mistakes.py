@@ -8,6 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 
+import altmas
 import altmas.session.store
 from altmas.cli.speech import mended
 from cli_world import make_session, run
@@ -254,11 +255,16 @@ MISTAKES = {
         "'j0' is not in this pool",
         "nothing was recorded",
     ),
-    "import of the table": (
-        ("import", "{session}", "{table}"),
-        "no column 'id'",
-        "'study_id'",
-        "at least id and label",
+    "import of columns called otherwise": (
+        ("import", "{session}", "{sheet}"),
+        "no column 'id' (columns: 'Nr', 'Klasse')",
+        "at least id (or 'study_id', as in the session's table) and label",
+        "--id COLUMN and --label COLUMN",
+    ),
+    "import of a column that is not there": (
+        ("import", "{session}", "{sheet}", "--id", "Nr", "--label", "Klase"),
+        "no column 'Klase'",
+        "did you mean 'Klasse'?",
     ),
     "report over the session": (
         ("report", "{session}", "-o", "{session}", "--force"),
@@ -310,6 +316,7 @@ def world(tmp_path_factory):
     comma = folder / "comma.csv"
     comma.write_text("said;p\n" + "".join(f"cat;0,{k:03}\n" for k in range(120)), encoding="utf-8")
     (folder / "empty.altmas").touch()
+    (folder / "sheet.csv").write_text("Nr;Klasse\ncase-1;cat\n", encoding="utf-8")
     make_changed(folder, table)
     return {
         "folder": folder,
@@ -318,6 +325,7 @@ def world(tmp_path_factory):
         "scores": scores,
         "judges": judges,
         "comma": comma,
+        "sheet": folder / "sheet.csv",
         "empty": folder / "empty.altmas",
         "new": folder / "new.altmas",
     }
@@ -471,3 +479,32 @@ def test_scores_can_be_added_to_a_session_that_was_made_without(world, tmp_path)
     scores = [word for name in ("p_bird", "p_cat", "p_dog") for word in ("--scores", name)]
     assert run("add-model", tmp_path / "s.altmas", "again", *said, *scores).code == 0
     assert run("check", tmp_path / "s.altmas", "again: roc_auc[cat] >= 0.9").code == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("own.csv", "study_id;label\ncase-1;cat\n", ()),
+        ("other.csv", "id;Nr;Klasse;label\n1;case-1;cat;x\n", ("--id", "Nr", "--label", "Klasse")),
+        ("excel.csv", "\ufeffsep=;\r\nid;label\r\ncase-1;cat\r\n", ()),
+        ("own.jsonl", '{"study_id": "case-1", "label": "cat"}\n', ()),
+        ("other.jsonl", '{"Nr": "case-1", "Klasse": "cat", "id": 1}\n', ("--id", "Nr", "--label", "Klasse")),
+    ],
+)
+def test_columns_of_labels_may_be_called_as_in_the_table_or_be_named(name, text, options, tmp_path):
+    session, _ = make_session(tmp_path)
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    ran = run("import", session, tmp_path / name, *options)
+    assert ran.code == 0 and f"{name}: 1 label" in ran.out, ran
+    with altmas.Session.open(session) as opened:
+        assert opened.history.labels == {1: opened.pool.code("cat")}
+
+
+@pytest.mark.parametrize("separator", [";", ",", "\t", "|"])
+def test_a_first_line_that_names_the_separator_is_no_row(separator, tmp_path):
+    rows = ["id,said,x", *(f'{k},"{"cat" if k % 2 else "dog"}",{k}' for k in range(6))]
+    text = "\r\n".join([f"sep={separator}", *(row.replace(",", separator) for row in rows)])
+    for name, encoding, given in (("t.csv", "utf-8-sig", None), ("l.csv", "cp1252", "cp1252")):
+        (tmp_path / name).write_text(text, encoding=encoding, newline="")
+        pool = altmas.Pool.from_table(tmp_path / name, id="id", prediction="said", features=["x"], encoding=given)
+        assert list(pool.ids) == [*range(6)] and list(pool.classes) == ["cat", "dog"] and pool.features[5, 0] == 5

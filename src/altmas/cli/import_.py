@@ -10,7 +10,13 @@ from altmas.cli import show
 from altmas.cli.app import LABEL, command
 
 
-@command("import", LABEL, "altmas import xray.altmas export.json", "altmas import xray.altmas labels.csv")
+@command(
+    "import",
+    LABEL,
+    "altmas import xray.altmas export.json",
+    "altmas import xray.altmas labels.csv",
+    "altmas import xray.altmas sheet.csv --id Nr --label Klasse",
+)
 def import_(
     session: opt.SessionFile,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Labels made elsewhere.", show_default=False)],
@@ -22,13 +28,24 @@ def import_(
             help="csv, jsonl, parquet or label-studio; by default what the file's name says.",
         ),
     ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="COLUMN", help="Column with the ids, if not id or as in the table.", show_default=False
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="COLUMN", help="Column with the labels, if not label.", show_default=False),
+    ] = None,
 ) -> None:
     """Record labels from a file: CSV, JSONL, Parquet with id and label, Label Studio's JSON or JSON_MIN.
 
-    All or nothing, matched by id. A class name that does not exist stops it, with the near one.
+    The column of ids may also be called as in the table of the session. All or nothing, matched by id. A class name
+    that does not exist stops it, with the near one.
     """
     with opt.opened(session) as opened:
-        show.say(str(opened.import_labels(file, format)))
+        show.say(str(opened.import_labels(file, format, id=id, label=label)))
         if waiting := opened.now().waiting():
             show.hint(waiting)
             show.hint(opt.how_to_get_waiting(opened))

@@ -148,17 +148,29 @@ def _labels_format(file: Path, format: str | None) -> str:
     return kind
 
 
-def import_labels(session: "Session", path: str | os.PathLike[str], format: str | None = None) -> ImportResult:
+def import_labels(
+    session: "Session",
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    id: str | None = None,
+    label: str | None = None,
+) -> ImportResult:
     """Record the labels of a file, all or none; what was recorded.
 
+    id, label  the columns of a plain file that hold them; by default those of these names, or the id column of the
+               session's table
     Raises UnknownPoint, UnknownLabel (with the near match, the point and the row) or FileError; then nothing is.
     """
     file = Path(path)
     kind = format_of(file, format, reading=True)
     if kind == "label-studio":
+        if id is not None or label is not None:
+            raise FileError(f"{file} is of Label Studio, which has no columns to name; nothing was recorded")
         replies, blank, kind = label_studio.read_replies(file)
     else:
-        replies, blank = plain.read_replies(file, kind)
+        own = (session.pool.source or {}).get("id")
+        replies, blank = plain.read_replies(file, kind, plain.Named(id, label, own if isinstance(own, str) else None))
     return record(session, replies, file, kind, blank)
 
 

@@ -9,6 +9,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow.parquet
 
 from altmas.errors import FileError
 from altmas.interop.replies import COLUMNS, Reply, reply_of
-from altmas.pool.files import FIELD_LIMIT
+from altmas.pool.files import FIELD_LIMIT, SEPARATOR_LINE
 from altmas.suggest import listing, near
 
 DELIMITERS = ",;\t"
@@ -33,10 +34,54 @@ NEGATIVE = re.compile(r"-[0-9]+(\.[0-9]+)?\Z")
 Rows = Iterable[tuple[str, dict[str, Any]]]
 
 
-def read_replies(path: Path, format: str) -> tuple[list[Reply], int]:
+@dataclass(frozen=True)
+class Named:
+    """How the columns of ids and labels are called: as somebody says, else "id" and "label".
+
+    own  the id column of the session's table, which stands for "id" where there is none
+    """
+
+    id: str | None = None
+    label: str | None = None
+    own: str | None = None
+
+    def meant(self, names: Sequence[str], path: Path | str, *, fold: bool = True) -> list[str]:
+        """The names with "id" and "label" in place of those that are meant; FileError if one that was said is none.
+
+        fold  whether blanks around a name and its case do not matter
+        """
+        meant = [name.strip().lower() if fold else name for name in names]
+        if "altmas_id" in meant:
+            meant = ["task" if name == "id" else name for name in meant]
+        meant = [ALSO.get(name, name) for name in meant]
+        stripped = [name.strip() for name in names]
+        for role, said in (("id", self.id), ("label", self.label)):
+            if said is not None:
+                if said not in stripped:
+                    raise FileError(
+                        f"{path} has no column {said!r}{near(said, stripped)} (columns: {listing(stripped)}); nothing "
+                        "was recorded"
+                    )
+                meant = [f"other {role}" if name == role else name for name in meant]
+                meant[stripped.index(said)] = role
+        if "id" not in meant and self.own is not None and stripped.count(self.own) == 1:
+            place = stripped.index(self.own)
+            meant[place] = meant[place] if meant[place] in COLUMNS else "id"
+        return meant
+
+    def expected(self) -> str:
+        """What is said where a column is missing."""
+        ids = "id" if self.own in (None, "id") else f"id (or {self.own!r}, as in the session's table)"
+        return f"expected at least {ids} and label; others are named with --id COLUMN and --label COLUMN"
+
+
+AS_USUAL = Named()
+
+
+def read_replies(path: Path, format: str, named: Named = AS_USUAL) -> tuple[list[Reply], int]:
     """(replies, number of rows without one) of a plain file; FileError names the row that cannot be read."""
     read = {"csv": _csv_rows, "jsonl": _jsonl_rows, "parquet": _parquet_rows}[format]
-    replies = [reply_of(row, f"{path}, {where}") for where, row in read(path)]
+    replies = [reply_of(row, f"{path}, {where}") for where, row in read(path, named)]
     return [reply for reply in replies if reply is not None], sum(reply is None for reply in replies)
 
 
@@ -104,9 +149,8 @@ def as_written(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell
 
 
-def _csv_rows(path: Path) -> Rows:
-    written = read_text(path)
-    delimiter = _delimiter(written)
+def _csv_rows(path: Path, named: Named) -> Rows:
+    written, delimiter = _separated(read_text(path))
     limit = csv.field_size_limit(FIELD_LIMIT)
     try:
         records = list(csv.reader(io.StringIO(written, newline=""), delimiter=delimiter, strict=True))
@@ -114,7 +158,7 @@ def _csv_rows(path: Path) -> Rows:
         raise FileError(f"{path} is no proper CSV: {cause}; nothing was recorded") from cause
     finally:
         csv.field_size_limit(limit)
-    header = _header(path, records[0])
+    header = _header(path, records[0], named)
     for number, cells in enumerate(records[1:], start=2):  # the header is row 1, as spreadsheets count
         if not any(cells):
             continue
@@ -129,23 +173,25 @@ def _csv_rows(path: Path) -> Rows:
         )
 
 
-def _delimiter(written: str) -> str:
-    """The delimiter that the first line shows: spreadsheets write semicolons or tabs in some countries."""
-    first = written.split("\n", 1)[0]
-    return max(DELIMITERS, key=first.count)
+def _separated(written: str) -> tuple[str, str]:
+    """(text without a first line that only names the delimiter, as sep=; does; the delimiter).
+
+    Spreadsheets write semicolons or tabs in some countries.
+    """
+    first, _, rest = written.partition("\n")
+    if said := SEPARATOR_LINE.fullmatch(first.rstrip("\r")):
+        return rest, said[1]
+    return written, max(DELIMITERS, key=first.count)
 
 
-def _header(path: Path, cells: Sequence[str]) -> list[str]:
-    names = [cell.strip().lower() for cell in cells]
-    if "altmas_id" in names:
-        names = ["task" if name == "id" else name for name in names]
-    names = [ALSO.get(name, name) for name in names]
+def _header(path: Path, cells: Sequence[str], named: Named) -> list[str]:
+    names = named.meant(cells, path)
     for required in ("id", "label"):
         if required not in names:
             hint = near(required, names)
             raise FileError(
-                f"{path} has no column {required!r}{hint} (columns: {listing(cells)}); expected at least id and label; "
-                "nothing was recorded"
+                f"{path} has no column {required!r}{hint} (columns: {listing(cells)}); {named.expected()}; nothing was "
+                "recorded"
             )
     for name in COLUMNS:
         if names.count(name) > 1:
@@ -156,7 +202,7 @@ def _header(path: Path, cells: Sequence[str]) -> list[str]:
 # ---------------------------------------------------------------- JSONL
 
 
-def _jsonl_rows(path: Path) -> Rows:
+def _jsonl_rows(path: Path, named: Named) -> Rows:
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -165,11 +211,11 @@ def _jsonl_rows(path: Path) -> Rows:
             raise FileError(
                 f'{path}, line {number}: expected an object such as {{"id": ..., "label": ...}}; nothing was recorded'
             )
-        if "id" not in row and "altmas_id" not in row:
-            raise FileError(f'{path}, line {number}: it has no "id" (keys: {listing(row)}); nothing was recorded')
-        if "altmas_id" in row:
-            row.pop("id", None)
-        yield f"line {number}", {ALSO.get(str(name), str(name)): value for name, value in row.items()}
+        where = f"{path}, line {number}"
+        names = dict(zip(row, named.meant(list(map(str, row)), where, fold=False), strict=True))
+        if "id" not in names.values():
+            raise FileError(f'{where}: it has no "id" (keys: {listing(row)}); {named.expected()}; nothing was recorded')
+        yield f"line {number}", {names[name]: value for name, value in row.items()}
 
 
 def parsed(written: str, where: str) -> Any:
@@ -204,11 +250,11 @@ def _column(values: Sequence[Any], *, number: bool) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _parquet_rows(path: Path, named: Named) -> Iterator[tuple[str, dict[str, Any]]]:
     content = read_bytes(path)
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(content), page_checksum_verification=True)
-        header = _header(path, table.column_names)
+        header = _header(path, table.column_names, named)
         rows = table.rename_columns(header).select([name for name in header if name in COLUMNS]).to_pylist()
     except FileError:
         raise

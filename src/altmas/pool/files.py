@@ -206,12 +206,17 @@ def _parquet(path: Path, columns: Sequence[str]) -> pa.Table:
 # ---------------------------------------------------------------- CSV
 
 
+SEPARATOR_LINE = re.compile(r'"?sep=([,;|\t])"?')
+"""A first line that tells spreadsheets what separates columns; it is no row."""
+
+
 @dataclass(frozen=True)
 class Written:
-    """How a file of separated values is written."""
+    """How a file of separated values is written; `skipped`: whether its first line only names the separator."""
 
     separator: str = ","
     encoding: str = "utf-8-sig"
+    skipped: bool = False
 
     @classmethod
     def of(cls, path: Path, encoding: str | None = None) -> "Written":
@@ -228,14 +233,20 @@ class Written:
         if _kind(path) == ".tsv":
             return cls("\t", codec)
         with cls(encoding=codec).lines(path) as lines:
-            unquoted = re.sub(r'"[^"]*"', "", lines.readline())
+            first = lines.readline()
+        if said := SEPARATOR_LINE.fullmatch(first.rstrip("\r\n")):
+            return cls(said[1], codec, skipped=True)
+        unquoted = re.sub(r'"[^"]*"', "", first)
         found = [separator for separator in ",;\t" if separator in unquoted]
         return cls(found[0] if len(found) == 1 else ",", codec)
 
     def lines(self, path: Path) -> io.TextIOWrapper:
         """The text of the file, decompressed by its ending."""
         stream = io.BufferedReader(pa.input_stream(str(path)))
-        return io.TextIOWrapper(stream, encoding=self.encoding, newline="")
+        lines = io.TextIOWrapper(stream, encoding=self.encoding, newline="")
+        if self.skipped:
+            lines.readline()
+        return lines
 
     @property
     def words(self) -> str:
@@ -288,8 +299,9 @@ def _refuse_bad_quotes(path: Path, style: Written, rows: int) -> None:
             try:
                 strict_rows = sum(1 for cells in reader if cells) - 1
             except csv.Error as cause:
+                line = reader.line_num + style.skipped
                 raise FileError(
-                    f"{path} is no proper CSV near line {reader.line_num}: {cause}; is a quotation mark missing there?"
+                    f"{path} is no proper CSV near line {line}: {cause}; is a quotation mark missing there?"
                 ) from cause
     finally:
         csv.field_size_limit(limit)
@@ -308,10 +320,12 @@ def _csv_header(path: Path, style: Written) -> list[str]:
 def _csv_rows(
     path: Path, style: Written, types: dict[str, pa.DataType], threads: bool = True, decimal: str = "."
 ) -> pa.Table:
-    encoding = "utf8" if style == Written(style.separator) else style.encoding
+    encoding = "utf8" if style.encoding == Written().encoding else style.encoding
     return pyarrow.csv.read_csv(
         path,
-        read_options=pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=threads, encoding=encoding),
+        read_options=pyarrow.csv.ReadOptions(
+            block_size=BLOCK, use_threads=threads, encoding=encoding, skip_rows=int(style.skipped)
+        ),
         parse_options=pyarrow.csv.ParseOptions(delimiter=style.separator, newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=types, include_columns=list(types), decimal_point=decimal

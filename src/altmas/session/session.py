@@ -289,9 +289,19 @@ class Session(RecordingSession, GrowingSession):
         result: ExportResult = above("export_labels")(self, path, format, force=force)
         return result
 
-    def import_labels(self, path: str | os.PathLike[str], format: str | None = None) -> "ImportResult":
-        """Record the labels of a file, all or none: CSV, JSONL, Parquet, Label Studio's JSON or JSON_MIN."""
-        result: ImportResult = above("import_labels")(self, path, format)
+    def import_labels(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        *,
+        id: str | None = None,
+        label: str | None = None,
+    ) -> "ImportResult":
+        """Record the labels of a file, all or none: CSV, JSONL, Parquet, Label Studio's JSON or JSON_MIN.
+
+        id, label  the columns that hold them; by default those of these names, or the id column of the session's table
+        """
+        result: ImportResult = above("import_labels")(self, path, format, id=id, label=label)
         return result
 
     def log_to_mlflow(self, *, report: bool = True, run_id: str | None = None) -> str:

@@ -508,3 +508,12 @@ def test_a_first_line_that_names_the_separator_is_no_row(separator, tmp_path):
         (tmp_path / name).write_text(text, encoding=encoding, newline="")
         pool = altmas.Pool.from_table(tmp_path / name, id="id", prediction="said", features=["x"], encoding=given)
         assert list(pool.ids) == [*range(6)] and list(pool.classes) == ["cat", "dog"] and pool.features[5, 0] == 5
+
+
+def test_one_label_is_one_label(tmp_path):
+    path, _ = make_session(tmp_path)
+    assert run("tell", path, "case-1", "cat", "-a", "ana").code == run("skip", path, "case-3", "-a", "bob").code == 0
+    with altmas.Session.open(path) as session:
+        assert repr(session).endswith("1 label)") and "1 labels" not in session.status()._repr_html_()
+    said = run("status", path).out
+    assert "ana: 1 label, 0 skipped" in said and "1 labels" not in said

@@ -146,7 +146,12 @@ class Monitor(Sequence[Level]):
     def to_svg(self) -> str:
         """The levels as a figure: intervals of the estimates, one row for each wave."""
         rows = [
-            Interval(f"{level.wave} ({level.labels} labels)", level.value, *_ends(level), _tone(level))
+            Interval(
+                f"{level.wave} ({level.labels} label{'s' * (level.labels != 1)})",
+                level.value,
+                *_ends(level),
+                _tone(level),
+            )
             for level in self.levels
             if not math.isnan(level.value)
         ]

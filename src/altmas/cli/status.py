@@ -32,7 +32,9 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
         show.say(words)
     for person in now.annotators if len(now.annotators) > 1 else ():
         pace = "" if math.isnan(person.seconds_per_label) else f", {person.seconds_per_label:.0f} s each"
-        show.say(f"  {person.name or '(unnamed)'}: {person.labels} labels, {person.skips} skipped{pace}")
+        show.say(
+            f"  {person.name or '(unnamed)'}: {show.counted(person.labels, 'label')}, {person.skips} skipped{pace}"
+        )
     show.estimates(estimates, moment.counted_labels, counting=moment.counting)
     for remark in estimates.remarks:
         show.say(remark)

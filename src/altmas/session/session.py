@@ -152,7 +152,9 @@ class Session(RecordingSession, GrowingSession):
 
     def __repr__(self) -> str:
         budget = f" of {self.plan.budget}" if self.plan.budget is not None else ""
-        return f"Session({self.path or 'in memory'}: {self.method.name}, {len(self.history.labels)}{budget} labels)"
+        told = len(self.history.labels)
+        labels = "label" if told == 1 and not budget else "labels"
+        return f"Session({self.path or 'in memory'}: {self.method.name}, {told}{budget} {labels})"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.estimate()._repr_html_()}"

@@ -89,11 +89,13 @@ class Status:
     def _repr_html_(self) -> str:
         pace = "" if math.isnan(self.seconds_per_label) else f", {self.seconds_per_label:.0f} s each"
         budget = "" if self.budget is None else f" of {self.budget:,}"
-        head = f"<p>{self.points:,} points, method {escape(self.method)}: {self.labels:,}{budget} labels{pace}</p>"
+        labels = "label" if self.labels == 1 and not budget else "labels"
+        head = f"<p>{self.points:,} points, method {escape(self.method)}: {self.labels:,}{budget} {labels}{pace}</p>"
         names = ("outstanding", "skipped", "unsure", "volunteered", "disagreements", "reveals", "revisions", "undone")
         rows = "".join(f"<tr><th>{name}</th><td>{getattr(self, name):,}</td></tr>" for name in names)
         people = "".join(
-            f"<tr><th>{escape(one.name or '(unnamed)')}</th><td>{one.labels:,} labels, {one.skips:,} skipped</td></tr>"
+            f"<tr><th>{escape(one.name or '(unnamed)')}</th>"
+            f"<td>{one.labels:,} label{'s' * (one.labels != 1)}, {one.skips:,} skipped</td></tr>"
             for one in self.annotators
         )
         return f"{head}<table><tbody>{rows}{people}</tbody></table>"

@@ -141,7 +141,8 @@ def serve(
     if not blocking:
         return LabellingPage(server, addresses, partial(_answer, server, listening))
     _answer(server, listening)
-    print(f"stopped; {len(session.history.labels)} labels are in {session.path or 'memory'}", flush=True)
+    told = len(session.history.labels)
+    print(f"stopped; {told:,} label{' is' if told == 1 else 's are'} in {session.path or 'memory'}", flush=True)
     return None
 
 

@@ -486,7 +486,7 @@ export function drawHeader() {
   byId("bar").setAttribute("aria-valuenow", labels);
   byId("pace").textContent = pace === null ? "" : `${pace < 10 ? pace.toFixed(1) : Math.round(pace)} s each${left ? ` · about ${duration(left)} left` : ""}`;
   const ready = Math.max(0, page.hand.length - 1) + supply.ready;
-  const fit = supply.last_fit_labels === null ? "" : `last fit: ${supply.last_fit_labels} labels`;
+  const fit = supply.last_fit_labels === null ? "" : `last fit: ${supply.last_fit_labels} label${supply.last_fit_labels === 1 ? "" : "s"}`;
   const state = supply.problem || (supply.refitting ? "model refitting in the background" : "model up to date");
   byId("supply").textContent = [`next ${ready} ready`, state, fit].filter(Boolean).join(" · ");
   drawSaved();

@@ -103,7 +103,7 @@ function drawTiles() {
   const pace = status.seconds_per_label;
   const left = Math.max(0, budget - status.labels);
   const fit = supply.refitting ? "refitting" : "up to date";
-  const last = supply.last_fit_labels === null ? "no fit yet" : `last fit: ${supply.last_fit_labels} labels`;
+  const last = supply.last_fit_labels === null ? "no fit yet" : `last fit: ${supply.last_fit_labels} label${supply.last_fit_labels === 1 ? "" : "s"}`;
   const [more, why] = stillNeeded();
   const each = Number(localStorage.getItem(COST)) || 0;
   const spent = `spent ${(each * status.labels).toLocaleString()}, budget ${(each * budget).toLocaleString()}`;
@@ -130,7 +130,7 @@ byId("tiles").addEventListener("click", (event) => {
 function drawEstimates() {
   const { estimates, confidence, estimated_at: at, status } = latest;
   const level = `${Math.round(100 * confidence)} % interval`;
-  renew(byId("estimates-note"), at === null ? "Being computed." : `From ${at.toLocaleString()} labels, method ${status.method}.`);
+  renew(byId("estimates-note"), at === null ? "Being computed." : `From ${at.toLocaleString()} label${at === 1 ? "" : "s"}, method ${status.method}.`);
   byId("find").hidden = estimates.length <= MANY;
   if (!estimates.length) return;
   const wanted = byId("find").value.trim().toLowerCase();

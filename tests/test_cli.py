@@ -1,5 +1,6 @@
 """The command line: what each command prints, how it ends, and what it never does."""
 
+import csv
 import json
 import os
 import signal
@@ -700,3 +701,22 @@ def test_items_without_predictions_are_judged_themselves(two_models, tmp_path):
     (told,) = json.loads(run("estimate", session, "--json").out)["estimates"]
     assert (told["metric"], told["model"]) == ("share[pass]", None) and told["value"] > 0.9
     assert run("report", session, "-o", tmp_path / "items.html").code == 0
+
+
+def test_import_says_how_things_stand_and_export_that_the_goal_is_reached(tmp_path):
+    path, truth = make_session(tmp_path, "--target", "accuracy=0.2", "--budget", "100")
+
+    def filled(n: int, name: str) -> Path:
+        assert run("export", path, "-n", n, tmp_path / name).code == 0
+        with (tmp_path / name).open(newline="", encoding="utf-8-sig") as file:
+            lines = [f"{row['id']},{truth[row['id']]}" for row in csv.DictReader(file)]
+        (tmp_path / f"f{name}").write_text("\n".join(["id,label", *lines]) + "\n")
+        return tmp_path / f"f{name}"
+
+    early = run("import", path, filled(10, "a.csv")).out.splitlines()
+    assert early[-1] == "go on: 10 drawn labels: nothing is decided with fewer than 20"
+    late = run("import", path, filled(60, "b.csv")).out.splitlines()
+    assert late[-1] == "stop: every target is reached" and late[-1] in run("status", path).out
+    more = run("export", path, "-n", 5, tmp_path / "c.csv")
+    assert "5 written" in more.out and "note: the goal is reached (accuracy: " in more.err
+    assert "the goal is reached" not in run("export", path, "--labels", tmp_path / "l.csv").err

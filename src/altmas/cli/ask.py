@@ -8,7 +8,6 @@ from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.session import LEASE_SECONDS
-from altmas.session.stopping import may_stop
 
 
 @command("ask", LABEL, "altmas ask xray.altmas -n 10", "altmas ask xray.altmas -n 10 --annotator ana --json")
@@ -30,14 +29,14 @@ def ask(
         queries = opened.ask(n, annotator, lease, take_over=take_over)
         fewer, others = opened.why_fewer(n, len(queries), annotator), bool(opened.held_by_others(annotator))
         decision = None if queries or others else opened.should_stop()
-        goals = opened.goals() if queries else ()
+        reached = opt.goal_reached(opened) if queries else ""
     if json:
         show.as_json([{"id": query.id, "index": query.index, "item": query.item} for query in queries])
     else:
         for query in queries:
             show.say(str(query.id) if query.item is None else f"{query.id}\t{show.one_line(query.item)}")
-    if may_stop(goals):
-        show.hint(f"note: the goal is reached ({'; '.join(map(str, goals))}); more labels are not needed for it")
+    if reached:
+        show.hint(reached)
     if fewer:
         words = decision.reason if decision is not None and decision.stop else fewer
         show.hint(f"{f'{len(queries):,} of {n:,} asked for' if queries else 'nothing to ask'}: {words}")

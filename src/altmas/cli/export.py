@@ -51,7 +51,7 @@ def export(
     """
     if labels and events:
         raise PlanError("export writes --labels or --events, not both into one file; nothing was written")
-    path, others = opt.output(file), False
+    path, others, reached = opt.output(file), False, ""
     to = to or ("csv" if path == STDOUT else None)
     if labels:
         show.written(_labels(session, path, to, force), path)
@@ -63,7 +63,10 @@ def export(
             blind = not with_predictions
             result = opened.export(path, n, to, blind=blind, force=force, local_files=local_files, take_over=take_over)
             message, others = str(result), bool(result.fewer and opened.held_by_others())
+            reached = opt.goal_reached(opened)
     show.written(message, path)
+    if reached:
+        show.hint(reached)
     if others:
         show.hint("--take-over writes the items of others too (with --force into the same file)")
 

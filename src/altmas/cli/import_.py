@@ -42,10 +42,13 @@ def import_(
     """Record labels from a file: CSV, JSONL, Parquet with id and label, Label Studio's JSON or JSON_MIN.
 
     The column of ids may also be called as in the table of the session. All or nothing, matched by id. A class name
-    that does not exist stops it, with the near one.
+    that does not exist stops it, with the near one. The last line says whether to stop or to go on, as status does.
     """
     with opt.opened(session) as opened:
         show.say(str(opened.import_labels(file, format, id=id, label=label)))
+        with show.working("estimating"):
+            state = show.decided(opened.should_stop())
+        show.say(state)
         if waiting := opened.now().waiting():
             show.hint(waiting)
             show.hint(opt.how_to_get_waiting(opened))

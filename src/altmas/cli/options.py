@@ -23,6 +23,7 @@ from altmas.pool.files import how_written
 from altmas.pool.first_phase import AUTOMATIC, LARGE
 from altmas.pool.tables import AUTO
 from altmas.session import Session
+from altmas.session.stopping import may_stop
 from altmas.suggest import listing
 from altmas.task import ABOUT, DRAWS
 from altmas.task import About as Meant
@@ -467,3 +468,11 @@ def how_to_get_waiting(session: "Session") -> str:
     who = f"{'; '.join(map(str, others))}; " if others else ""
     command = shlex.join(["altmas", "export", str(session.path), "-n", str(last)])
     return f"{who}these items come with: {command}{' --take-over' if others else ''} FILE"
+
+
+def goal_reached(session: "Session") -> str:
+    """That every target or threshold of the session is settled, so that more labels are not needed; empty if not."""
+    goals = session.goals()
+    if not may_stop(goals):
+        return ""
+    return f"note: the goal is reached ({'; '.join(map(str, goals))}); more labels are not needed for it"

@@ -20,6 +20,8 @@ from altmas.outputs import is_stream
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from altmas.session.stopping import Decision
+
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that could make a terminal do something, turn the direction of writing, or cannot be written at all."""
 
@@ -55,6 +57,11 @@ def one_line(item: object) -> str:
 def counted(n: int, what: str) -> str:
     """ "1 label", "2 labels"."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def decided(decision: "Decision") -> str:
+    """Whether to stop or to go on, and why."""
+    return f"{'stop' if decision.stop else 'go on'}: {decision.reason}"
 
 
 def say(text: str) -> None:

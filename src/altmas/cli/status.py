@@ -42,7 +42,7 @@ def status(session: opt.SessionFile, json: opt.Json = False) -> None:
         show.hint(missing)
     if estimates.about != "pool":
         show.say(about_in_words(estimates.about))
-    show.say(f"{'stop' if decision.stop else 'go on'}: {decision.reason}")
+    show.say(show.decided(decision))
     if forecast is not None and forecast.bands and not reached:
         show.say(f"ahead: {forecast}")
 

@@ -379,3 +379,25 @@ def test_differences_by_the_belief_cover_and_are_no_wider_than_by_weights_alone(
         widths.append((found.high - found.low, by_weights.high - by_weights.low))
     assert np.mean(hits) >= 0.90
     assert np.mean(widths, axis=0)[0] <= 1.1 * np.mean(widths, axis=0)[1]
+
+
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_in_a_session_of_several_models_the_first_is_named_and_can_be_chosen(method):
+    world = World(3, n=400)
+    third = np.where(np.arange(400) % 5 == 0, (world.truth + 1) % 3, world.truth)
+    pool = world.pool.with_models(
+        replace(world.pool.models[0], name="v1"), replace(world.pool.models[0], name="v2", predictions=world.second)
+    )
+    session = Session.create(None, pool, metrics=["v1: accuracy", "v2: accuracy"], method=method)
+    session.tell({query.id: int(world.truth[query.index]) for query in session.ask(60)})
+    by_default, chosen = (session.compare(third, ["accuracy"], model=name) for name in (None, "v2"))
+    assert by_default.first_model == "v1" and "second minus first (v1), " in by_default.summary
+    assert chosen.first_model == "v2" and chosen.to_dict()["first_model"] == "v2"
+    assert chosen.disagreements == (third != world.second).sum() != by_default.disagreements
+    assert chosen[0].first == pytest.approx(session.estimate()["v2: accuracy"].value, abs=0.02)
+    same = session.compare(world.second, ["accuracy"], model="v2")
+    assert same.disagreements == 0 and same[0].value == 0
+    with pytest.raises(PoolError, match="model 'v3' is not in this pool"):
+        session.compare(third, model="v3")
+    alone = Session.create(None, world.pool, method=method)
+    assert alone.compare(third).first_model == "" and "minus first, on" in alone.compare(third).summary

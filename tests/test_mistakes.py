@@ -517,3 +517,12 @@ def test_one_label_is_one_label(tmp_path):
         assert repr(session).endswith("1 label)") and "1 labels" not in session.status()._repr_html_()
     said = run("status", path).out
     assert "ana: 1 label, 0 skipped" in said and "1 labels" not in said
+
+
+def test_compare_names_the_first_of_several_models(world, tmp_path):
+    table = ("--data", world["table"], "--id", "study_id", "--prediction", "vendor_label", "--prediction", "v2")
+    assert run("init", tmp_path / "s.altmas", *table).code == 0
+    third = ("compare", tmp_path / "s.altmas", "--predictions", world["table"], "--prediction", "label")
+    assert "first: vendor_label" in run(*third).out and "first: v2" in run(*third, "--model", "v2").out
+    wrong = run(*third, "--model", "v3")
+    assert wrong.code == 2 and "model 'v3' is not in this pool" in wrong.err and "'vendor_label', 'v2'" in wrong.err

@@ -72,6 +72,7 @@ class Comparison(Sequence[Difference]):
 
     points         size of the pool;  disagreements  how many of its points the two models call differently
     telling        labels of such points
+    first_model    which model of the session is the first, where it has several
     """
 
     values: tuple[Difference, ...]
@@ -81,6 +82,7 @@ class Comparison(Sequence[Difference]):
     method: str
     about: str = "pool"
     telling: int = 0
+    first_model: str = ""
 
     @overload
     def __getitem__(self, key: int | str) -> Difference: ...
@@ -106,9 +108,10 @@ class Comparison(Sequence[Difference]):
         """What was compared, in a sentence."""
         where = f", on {ABOUT_WHAT[self.about]}"
         told = f"; {self.telling:,} of {self.labels:,} labels are of these" if self.disagreements else ""
+        name = f" ({self.first_model})" if self.first_model else ""
         return (
             f"The two models differ on {self.disagreements:,} of {self.points:,} points{told}. Differences are second "
-            f"minus first{where}."
+            f"minus first{name}{where}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,7 +119,8 @@ class Comparison(Sequence[Difference]):
         rows = [plain(asdict(difference)) for difference in self.values]
         whole = {"points": self.points, "disagreements": self.disagreements, "labels": self.labels}
         whole["telling"] = self.telling
-        return {"method": self.method, "about": self.about, **whole, "differences": rows}
+        named = {"first_model": self.first_model} if self.first_model else {}
+        return {"method": self.method, "about": self.about, **named, **whole, "differences": rows}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""
@@ -152,8 +156,9 @@ def compare(
     metrics: Iterable[MetricLike] | None = None,
     *,
     ids: ArrayLike | None = None,
+    model: str | None = None,
 ) -> Comparison:
-    """The second model against the session's first, on its metrics or on those given.
+    """The second model against the session's first, or against `model`, on its metrics or on those given.
 
     `predictions` is aligned with the pool by row, or with `ids`, or a mapping {id: prediction}; PoolError,
     UnknownLabel or UnknownPoint names what does not fit.
@@ -162,11 +167,12 @@ def compare(
     if not task.pool.models:
         raise PoolError("there is no model in this session to compare with; add both: session.add_model(name, ...)")
     second = second_predictions(task.pool, predictions, ids)
-    first = replace(task, pool=task.pool.with_models(task.pool.models[0]))
+    chosen = task.pool.models[0] if model is None else task.pool.model(model)
+    first = replace(task, pool=task.pool.with_models(chosen))
     parsed = _of_plan(session, first.pool) if metrics is None else metric_set(metrics, first.pool)
     comparable = _comparable(parsed, named=metrics is not None)
     if session.method.traits.any_metric and has_probabilities(history):
-        differences = estimated_differences(session.method, task, history, second, comparable)
+        differences = estimated_differences(session.method, task, history, second, comparable, chosen)
     else:
         differences = compare_predictions(first.pool, history, second, comparable, task.confidence, session.method)
     if not has_probabilities(history):
@@ -180,9 +186,10 @@ def compare(
             replace(difference, first=mine.value, second=theirs.value, value=theirs.value - mine.value)
             for difference, (mine, theirs) in zip(differences, pairs, strict=True)
         ]
-    differs = second != task.pool.predictions
+    differs = second != chosen.predictions
+    name = chosen.name if len(task.pool.models) > 1 else ""
     details = (len(task.pool), int(differs.sum()), len(history.labels), session.method.name, task.population)
-    return Comparison(tuple(differences), *details, telling=int(differs[history.labelled].sum()))
+    return Comparison(tuple(differences), *details, telling=int(differs[history.labelled].sum()), first_model=name)
 
 
 def _of_plan(session: "Session", pool: Pool) -> tuple[Metric, ...]:
@@ -202,15 +209,23 @@ def _of_plan(session: "Session", pool: Pool) -> tuple[Metric, ...]:
 
 
 def estimated_differences(
-    method: Method, task: Task, history: History, second: NDArray[np.int64], metrics: Sequence[Metric]
+    method: Method,
+    task: Task,
+    history: History,
+    second: NDArray[np.int64],
+    metrics: Sequence[Metric],
+    first: Model | None = None,
 ) -> list[Difference]:
     """Delta of each metric as the method estimates any difference: from its belief about all points, if it has one.
+
+    `first` is a model of the pool, by default its first.
 
     A second model that the pool has already is no further opinion about the truth.
     """
     pool = task.pool
-    first, names = pool.models[0], {model.name for model in pool.models}
-    same = [model for model in pool.models[1:] if np.array_equal(model.predictions, second)]
+    first, names = first or pool.models[0], {model.name for model in pool.models}
+    others = [model for model in pool.models if model.name != first.name]
+    same = [model for model in others if np.array_equal(model.predictions, second)]
     name = next(name for name in map("second{}".format, ["", *range(2, len(names) + 3)]) if name not in names)
     name, further = (same[0].name, ()) if same else (name, (Model(name, second),))
     pairs = [(_of_model(metric, name), _of_model(metric, first.name)) for metric in metrics]

@@ -37,6 +37,15 @@ def compare(
     ] = None,
     encoding: opt.Encoding = None,
     metrics: opt.MetricsOfSession = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="The model of the session that it is compared with; by default the first.",
+            show_default=False,
+        ),
+    ] = None,
     json: opt.Json = False,
 ) -> None:
     """Is a second model better? Its predictions on the same pool, judged by the labels that exist already.
@@ -45,13 +54,14 @@ def compare(
     """
     with opt.opened(session) as opened, show.working("comparing"):
         second, ids = read_second(opened.pool, predictions, prediction, id, encoding)
-        comparison = opened.compare(second, metrics or None, ids=ids)
+        comparison = opened.compare(second, metrics or None, ids=ids, model=model)
         asked = () if metrics else opened.task.metrics
     if json:
         show.as_json(comparison.to_dict())
         return
     show.say(comparison.summary)
-    columns = ("metric", "first", "second", "difference", "interval", "verdict", "note")
+    first = f"first: {comparison.first_model}" if comparison.first_model else "first"
+    columns = ("metric", first, "second", "difference", "interval", "verdict", "note")
     show.table(columns, map(_row, comparison), right=columns[1:5])
     compared = {difference.metric for difference in comparison}
     if left_out := [metric.name for metric in asked if metric.name not in compared]:

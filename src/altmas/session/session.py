@@ -221,9 +221,13 @@ class Session(RecordingSession, GrowingSession):
         metrics: Iterable[MetricLike] | None = None,
         *,
         ids: ArrayLike | None = None,
+        model: str | None = None,
     ) -> "Comparison":
-        """A second model against this one on the labels that exist; predictions by row, by `ids`, or as {id: one}."""
-        result: Comparison = above("compare")(self, predictions, metrics, ids=ids)
+        """A second model against this one on the labels that exist; predictions by row, by `ids`, or as {id: one}.
+
+        model  which model of a session of several it is compared with; by default the first
+        """
+        result: Comparison = above("compare")(self, predictions, metrics, ids=ids, model=model)
         return result
 
     def alone(self) -> "tuple[Alone, ...]":

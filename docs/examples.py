@@ -186,6 +186,14 @@ print(people.judge_quality())  # how far each model agrees with people
 # %% Session.threshold
 print(people.threshold("recall[dog] >= 0.5"))
 
+# %% Session.held_by_others, Session.why_fewer
+shared = altmas.Session.create(None, pool, metrics=["accuracy"], budget=10)
+shared.ask(8, annotator="ana")
+print(shared.held_by_others())  # ana has eight items, which nobody else is asked for
+given = shared.ask(5)
+print(len(given), shared.why_fewer(5, len(given)))
+print(len(shared.ask(5, take_over=True)))
+
 # %% Session.export, Session.import_labels
 todo = altmas.Session.create(None, pool, metrics=["accuracy"])
 todo.export("next.csv", 20)  # fill in the column "label", then read it back

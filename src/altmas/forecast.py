@@ -173,8 +173,8 @@ def forecasts(
     """
     labels = len(history.labels)
     end = _end(task, history, max(at) if at else until)
-    rehearsal = rehearsal_of(method, task, history)
-    if rehearsal is None or end <= labels:
+    rehearsal = rehearsal_of(method, task, history) if end > labels else None
+    if rehearsal is None:
         return None
     if not every_metric:
         task = replace(task, metrics=_chosen(task, set().union(*(one.metrics for one in goals))))

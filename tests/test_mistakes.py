@@ -526,3 +526,16 @@ def test_compare_names_the_first_of_several_models(world, tmp_path):
     assert "first: vendor_label" in run(*third).out and "first: v2" in run(*third, "--model", "v2").out
     wrong = run(*third, "--model", "v3")
     assert wrong.code == 2 and "model 'v3' is not in this pool" in wrong.err and "'vendor_label', 'v2'" in wrong.err
+
+
+@pytest.mark.parametrize(
+    "edit", [lambda rows: rows[:-1], lambda rows: [*rows, rows[3]], lambda rows: [*rows, ",,,,,,,"]]
+)
+def test_rows_that_are_gone_doubled_or_blank_are_told_with_the_remedy(edit, tmp_path):
+    path, _ = make_session(tmp_path)
+    table = tmp_path / "preds.csv"
+    assert run("tell", path, "case-1", "cat").code == 0
+    table.write_text("\n".join(edit(table.read_text(encoding="utf-8").splitlines())) + "\n", encoding="utf-8")
+    ran = run("status", path)
+    assert ran.code == 2 and "preds.csv" in ran.err and "put it back as it was" in ran.err, ran.err
+    assert "1 written" in run("export", path, "--labels", tmp_path / "labels.csv").out

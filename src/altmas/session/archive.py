@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.above import above
-from altmas.errors import FileError, NotASession, PoolMismatch, SessionError
+from altmas.errors import FileError, NotASession, PoolError, PoolMismatch, SessionError
 from altmas.items.lazy import LazyItems
 from altmas.pool import Model, Pool
 from altmas.pool.models import DEFAULT_MODEL, refuse_damaged
@@ -87,6 +87,10 @@ def _read_again(path: Path | None, source: Mapping[str, Any], home: str | None, 
         return pool
     except FileError as cause:
         raise FileError(f"{path} needs the files of its pool: {cause}; or pass pool=... on opening") from cause
+    except PoolError as cause:  # it was edited: an id that stands twice, a row less
+        raise PoolMismatch(
+            f"{path} belongs to another pool: {cause}; {REMEDY.format(path=path)}; nothing was recorded"
+        ) from cause
 
 
 def _refuse_devices(path: Path | None, value: Any) -> None:

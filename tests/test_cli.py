@@ -204,6 +204,18 @@ def test_a_plan_looks_beyond_a_budget_that_is_too_small(tmp_path):
     assert {one["labels"] for one in found["widths"]} == {5, 10, 20, 40, 80} and found["targets"][0]["labels"] > 20
 
 
+def test_a_plan_of_a_session_with_every_label_says_that_its_target_is_reached(tmp_path):
+    table, truth = write_table(tmp_path)
+    path, roles = tmp_path / "done.altmas", ("--data", table, "--id", "study_id", "--prediction", "vendor_label")
+    assert run("init", path, *roles, "--metric", "accuracy", "--target", "accuracy=0.05").code == 0
+    with altmas.Session.open(path) as session:
+        for query in session.ask(len(session.pool)):
+            session.tell(query.id, truth[query.id])
+        assert len(session.history.labels) == len(session.pool)
+    done = run("plan", path, "-q")
+    assert done.code == 0 and "accuracy by assured: reached with the" in done.out, done.err
+
+
 def test_a_half_filled_sheet_shows_how_many_labels_count(tmp_path):
     table, truth = write_table(tmp_path)
     path, roles = tmp_path / "half.altmas", ("--data", table, "--id", "study_id", "--prediction", "vendor_label")

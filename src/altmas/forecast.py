@@ -173,8 +173,8 @@ def forecasts(
     """
     labels = len(history.labels)
     end = _end(task, history, max(at) if at else until)
-    rehearsal = rehearsal_of(method, task, history) if end > labels else None
-    if rehearsal is None:
+    rehearsal = rehearsal_of(method, task, history)
+    if rehearsal is None or end <= labels:
         return None
     if not every_metric:
         task = replace(task, metrics=_chosen(task, set().union(*(one.metrics for one in goals))))
@@ -191,8 +191,9 @@ def forecasts(
 
 
 def rehearsal_of(method: Method, task: Task, history: History) -> Rehearsal | None:
-    """The method as it would go on; None with too few labels, or for a method that cannot tell."""
-    enough = counted_labels(method, task, history) >= LEAST_DRAWN
+    """The method as it would go on; None with too few labels, with none to come, or for a method that cannot tell."""
+    left = len(history.labels) + len(history.skipped) < history.n_points
+    enough = left and counted_labels(method, task, history) >= LEAST_DRAWN
     return method.rehearse(task, history) if enough and isinstance(method, Rehearses) else None
 
 

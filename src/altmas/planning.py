@@ -199,7 +199,7 @@ def plan_further(
     steps = _steps(budgets, len(pool), labels) if budgets else []
     compared = [_with_interval(other, pool) for other in others]
     rehearsal = rehearsal_of(method, task, history)
-    if rehearsal is None or labels + len(history.skipped) == len(pool):
+    if rehearsal is None:
         return None
     single = [Goals({name: width}, {}) for name, width in aims] + [Goals({}, {m.name: value}) for m, value in sides]
     with progress_bar("planning", worlds_of(task) + worlds * len(compared), shown=progress) as bar:

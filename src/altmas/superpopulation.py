@@ -21,8 +21,8 @@ further down than without it, and likewise up: the rule of three for groups. No 
 than 1/G* of its range. A metric that is no such share, such as an F1, a kappa or a mean over classes, may be moved by b
 by one point of a rare class, far more than 1/N of its range. The interval then reaches at least
     min(value - lowest, N b min(1, log(1/a) / G)) exp(-K'),     b = max over i, c of -phi_i(c),                     (F5)
-further down, with G* of all points for G and K' groups in which labels that lower it by b/2 or more were seen; K for a
-metric of scores, whose influences have all sizes.
+further down, with G* of all points for G and K' groups in which labels that lower it by b/2 or more were seen, by b/20
+or more for a metric of scores, whose influences have all sizes.
 With few groups that show what lowers it nobody knows whether they come as whole groups; F is at least
     S^2 exp(-K/3) N/G*                                                                                             (F4)
 with the smaller K of both sides, as if all that lowers it did.
@@ -47,8 +47,9 @@ LEAST_GROUPS = 5
 SEEN = 0.002
 """Share of the largest influence from which on a label counts as one that lowers, or raises, the metric."""
 
-STEEP = 0.5
-"""The same share where only labels count that move a metric of a table about as far as any can (F5)."""
+STEEP, STEEP_OF_SCORES = 0.5, 0.05
+"""The same share where only labels count that move a metric of a table about as far as any can (F5), and for metrics of
+scores, whose influences have all sizes."""
 
 
 @dataclass(frozen=True)

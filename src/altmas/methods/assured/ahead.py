@@ -12,7 +12,7 @@ from altmas.methods.assured.parts import Part
 from altmas.methods.assured.whole_groups import sums
 from altmas.metrics import Metric
 from altmas.metrics.influence import Influence, ItemInfluence, SumOfItems, TableItems
-from altmas.superpopulation import SEEN, STEEP, Influences, PoolSpread, joined, spread_of_pool, student_like
+from altmas.superpopulation import STEEP, STEEP_OF_SCORES, Influences, PoolSpread, joined, spread_of_pool, student_like
 from altmas.types import Array
 from altmas.weighted import effective_sample_size
 
@@ -47,7 +47,7 @@ def ahead_of(linear: Linearised, tail: float, fraction: float = 0.0) -> PoolSpre
         shown=shown,
         largest=float((highest - lowest)[inside].max(initial=0.0)),
         steepest=(0.0, 0.0) if _one_point_in_trials(linear) else _steepest(lowest, highest, constants, union),
-        alike=STEEP if all(part.is_table for _, part in linear.metric.parts) else SEEN,
+        alike=STEEP if all(part.is_table for _, part in linear.metric.parts) else STEEP_OF_SCORES,
         counting=counting(linear.metric, union)[inside],
         groups=None if union.pool.group is None or fraction > 0 else union.pool.group[inside],
         beyond=abs(linear.value - value) / max(len(inside), 1),

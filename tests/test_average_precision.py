@@ -8,7 +8,7 @@ from altmas.history import History
 from altmas.methods.assured import Assured
 from altmas.methods.assured.linearised import Estimators
 from altmas.methods.assured.stages import stages_of
-from altmas.metrics import LabelWeights, metric_set
+from altmas.metrics import LabelWeights, metric_set, truth_values
 from altmas.simulate import label_until
 from altmas.task import Task
 from assured_world import runs
@@ -49,8 +49,10 @@ def test_the_value_is_moved_to_that_of_the_labels_while_members_are_few():
     estimator = linear.estimator
     counts = np.zeros(len(pool))
     for part in estimator.parts:
+        for row in part.labelled:
+            counts[row] += part.share
         for row, expansion in zip(part.rows, part.expansion, strict=True):
-            counts[row] += part.share * (1 + expansion)
+            counts[row] += part.share * expansion
     of_labels = metric.value(pool, LabelWeights.of_truth(estimator.known, 2, counts > 0, counts))
     members = sum(truth[row] == 1 for row in np.flatnonzero(counts > 0))
     ((_, _, side),) = linear.sides
@@ -65,6 +67,21 @@ def test_intervals_hold_where_scores_say_too_much():
     both, truth = too_sure()
     found = runs(Assured(), alone(both, "v2"), truth, ["average_precision"], 100, 40, batch=50)[:, 0]
     assert held(found) >= 0.93 - 2.5 * np.sqrt(0.93 * 0.07 / 40)
+
+
+def test_labels_that_were_told_before_count_in_the_value_of_the_labels():
+    """All points with high scores were told unasked: what the draws say of the others is no value of the whole."""
+    rng = np.random.default_rng(0)
+    truth = (rng.random(2000) < 0.1).astype(int)
+    score = 1 / (1 + np.exp(-rng.normal(2.2 * truth - 2, 1)))
+    pool = altmas.Pool(None, (score > 0.5).astype(int), scores=np.column_stack([1 - score, score]), classes=[0, 1])
+    task = Task(pool, metric_set(["average_precision"], pool), seed=0)
+    told = {row: int(truth[row]) for row in np.flatnonzero(score > 0.15).tolist()}
+    history = History(2000, labels=told)
+    history = label_until(Assured(), task, history, len(told) + 100, 20, truth.__getitem__)
+    (estimate,) = Assured().estimate(task, history)
+    exact = truth_values(pool, truth, task.metrics)["average_precision"]
+    assert abs(estimate.value - exact) < 0.03
 
 
 @pytest.mark.slow

@@ -156,6 +156,20 @@ def test_a_class_that_is_answered_and_never_true_need_not_occur(answers):
     assert np.mean([estimate.value for estimate in found]) == pytest.approx(exact, abs=0.01)
 
 
+@pytest.mark.parametrize("weight", [1000.0, 0.001])
+def test_the_unit_of_row_weights_is_no_matter_for_classes_that_may_not_occur(weight):
+    rng = np.random.default_rng(31)
+    truth = rng.integers(0, 2, 200)
+    predictions = np.where(rng.random(200) < 0.15, 1 - truth, truth)
+    predictions[:5] = 2
+    metrics = ["balanced_accuracy", "macro_f1", "macro_precision"]
+    plain = estimates(altmas.Pool(None, predictions, classes=[0, 1, 2]), truth, metrics, 60, 3)
+    weights = np.full(200, weight)
+    weighted = estimates(altmas.Pool(None, predictions, classes=[0, 1, 2], weights=weights), truth, metrics, 60, 3)
+    for one, other in zip(plain, weighted, strict=True):
+        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), abs=1e-6)
+
+
 @pytest.mark.parametrize(("classes", "least"), [(2, 20), (3, 30), (6, 40)])
 def test_means_over_classes_have_no_interval_with_few_labels(classes, least):
     answers, truth = answers_and_truth(400, classes)

@@ -284,3 +284,25 @@ def test_a_difference_is_exact_once_the_points_that_decide_it_are_labelled(metri
         met.append(estimate.note)
     assert estimate.low == estimate.high == pytest.approx(exact) and "that decide it is labelled: exact" in met[-1]
     assert set(range(15)) <= set(history.labels) and len(history.labels) < 500
+
+
+def test_with_skips_no_difference_is_called_exact():
+    """It is open for how many points the deciding ones stand: all of these labelled, intervals held in none of 20."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 2, 600)
+    first = np.where(rng.random(600) < 0.2, 1 - truth, truth)
+    second = first.copy()
+    second[:60] = 1 - second[:60]
+    pool = altmas.Pool(None, {"v1": first, "v2": second}, classes=[0, 1])
+    task = Task(pool, metric_set(["v2: accuracy - v1: accuracy"], pool), seed=0)
+    history, labels, skipped = History(600), {}, {}
+    while len(labels) < 200:
+        batch = Assured().propose(task, history, 20)
+        for row in batch.indices.tolist():
+            if rng.random() < 0.3:
+                skipped[row] = "unreadable"
+            else:
+                labels[row] = int(truth[row])
+        history = History(600, (*history.batches, batch), dict(labels), dict(skipped))
+    (estimate,) = Assured().estimate(task, history)
+    assert "exact" not in estimate.note and estimate.low < estimate.high

@@ -203,13 +203,20 @@ class Difference:
         """(C,) met classes of which it is open whether any point is of them: no label is, and few points may be."""
         labelled = np.bincount(self.known[self.inside & (self.known >= 0)], minlength=self.n_classes) > 0
         members = np.minimum(self.expected.sum(0), np.maximum(self.table.sum(0), 0.0))
-        return np.asarray(self._met & ~labelled & (members < MAY_BE_NONE))
+        return np.asarray(self._met & ~labelled & (members < MAY_BE_NONE * self._weight_of_point))
 
     @cached_property
     def absent_classes(self) -> Mask:
         """(C,) classes that count as absent in means over classes: not met, or of which half a point is expected."""
         most = np.maximum(self.expected.sum(0), self.table.sum(0))
-        return np.asarray(~self._met | (self.doubtful_classes & (most < 0.5)))
+        return np.asarray(~self._met | (self.doubtful_classes & (most < 0.5 * self._weight_of_point)))
+
+    @cached_property
+    def _weight_of_point(self) -> float:
+        """The mean weight of the points inside, those that were skipped aside."""
+        counted = self.inside.copy()
+        counted[self.skipped] = False
+        return float(self.weight[counted].mean()) if counted.any() else 1.0
 
     @cached_property
     def labels(self) -> int:
@@ -311,8 +318,9 @@ class Difference:
     def _side(self, metric: Metric) -> "Side":
         whole: Weights = Estimated(self)
         base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool), metric.mean_of_recalls)
-        if metric.about.over_classes and metric.is_table and self.absent_classes.any():
-            whole, base = Without(whole, self.absent_classes), Without(base, self.absent_classes)
+        absent = self.absent_classes if metric.mean_of_recalls else ~self._met
+        if metric.about.over_classes and metric.is_table and absent.any():
+            whole, base = Without(whole, absent, base), Without(base, absent, base)
         at_base, items = metric.moved_by(self.pool, base)
         value, fitted = at_base + items.dot(whole, base), None
         if metric.about.fitted:
@@ -333,10 +341,11 @@ class Difference:
         """
         counts = np.zeros(len(self.known))
         for part in self.parts:
-            counts[part.rows] += part.share * (1 + part.expansion) * part.weight
-        sampled = counts > 0
-        of_labels = metric.value(self.pool, LabelWeights.of_truth(self.known, self.n_classes, sampled, counts))
-        members = int((self.known[sampled] == metric.classes[0]).sum())
+            counts[part.labelled] += part.share * self.weight[part.labelled]
+            counts[part.rows] += part.share * part.expansion * part.weight
+        labelled = counts > 0
+        of_labels = metric.value(self.pool, LabelWeights.of_truth(self.known, self.n_classes, labelled, counts))
+        members = int((self.known[labelled] == metric.classes[0]).sum())
         return 0.0 if math.isnan(of_labels) else (of_labels - value) / 2 * LEAST_DRAWN / max(members, LEAST_DRAWN)
 
 
@@ -415,10 +424,11 @@ class Expected(_OfEstimator):
 
 @dataclass(frozen=True)
 class Without:
-    """Weights without those of some classes, which count as the largest other cell of their row."""
+    """Weights without those of some classes, which count as the cell of their row that is the largest in `like`."""
 
     weights: Weights
     absent: Mask
+    like: Weights
 
     @property
     def n_classes(self) -> int:
@@ -431,7 +441,7 @@ class Without:
     def table(self, rows: RowCodes) -> Array:
         table = np.where(self.absent, 0.0, self.weights.table(rows))
         left_out = self.weights.table(rows).sum(1) - table.sum(1)
-        table[np.arange(len(table)), np.where(self.absent, -np.inf, table).argmax(1)] += left_out
+        table[np.arange(len(table)), np.where(self.absent, -np.inf, self.like.table(rows)).argmax(1)] += left_out
         return table
 
     def of_class(self, code: int | Array) -> Array:
@@ -480,6 +490,8 @@ class Base(_OfEstimator):
             return expected
         odds = np.concatenate([log_odds(part.belief.rows(part.rows)[:, code]) for part in parts])
         member = np.concatenate([estimator.known[part.rows] == code for part in parts]).astype(np.float64)
+        if not member.any():
+            return expected
         counts = np.concatenate([part.share * (1 + part.expansion) * part.weight for part in parts])
         columns, prior = np.column_stack([np.ones(len(odds)), odds]), np.array([0.0, 1.0])
         penalty = np.array([0.0, RECIPE.odds_penalty])

@@ -152,9 +152,8 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     low, high = map(
         sum, zip(_reach_of_unreached(among, side.items), _reach_of_left_open(among, side.items), strict=True)
     )
-    unmet = metric.reach_of_unmet_classes(side.value, among.n_classes, among.unmet_classes)
-    open_ = _reach_of_doubtful_classes(among, metric, side.value)
-    low, high = low + unmet[0] + open_[0], high + unmet[1] + open_[1]
+    of_classes = _reach_of_classes(among, metric, side.value)
+    low, high = low + of_classes[0], high + of_classes[1]
     low, high = low + abs(side.shift), high + abs(side.shift)
     own = metric.own_points(among.pool)
     members = [np.ones(len(among.known), np.bool_)] if own is None else [own, ~own]
@@ -215,7 +214,14 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
             crowd = 1.0 if part.units is None else sums(np.ones(len(part.rows)), part.units)[part.units]
             squares[part.rows] += moved**2 * crowd
         excess = side_metric.excess(pool, squares)
-        low, high = _reach_of_left_open(estimator, side.items)
+        low, high = map(
+            sum,
+            zip(
+                _reach_of_left_open(estimator, side.items),
+                _reach_of_classes(estimator, side_metric, side.value),
+                strict=True,
+            ),
+        )
         above, below = factor * (excess + low), factor * high
         too_high, too_low = (too_high + above, too_low + below) if factor > 0 else (too_high - below, too_low - above)
         shift += factor * side.shift
@@ -252,6 +258,13 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     )
 
 
+def _reach_of_classes(among: Difference, metric: Metric, value: float) -> tuple[float, float]:
+    """How much lower and higher a mean over classes is if classes nobody has met occur, or doubtful ones do not."""
+    unmet = metric.reach_of_unmet_classes(value, among.n_classes, among.unmet_classes)
+    doubtful = _reach_of_doubtful_classes(among, metric, value)
+    return unmet[0] + doubtful[0], unmet[1] + doubtful[1]
+
+
 def _reach_of_doubtful_classes(among: Difference, metric: Metric, value: float) -> tuple[float, float]:
     """How much lower and higher a mean of recalls is if doubtful classes do or do not occur.                     (V20)
 
@@ -262,7 +275,8 @@ def _reach_of_doubtful_classes(among: Difference, metric: Metric, value: float) 
     doubtful = among.doubtful_classes
     if not metric.mean_of_recalls or not doubtful.any() or not among.unlabelled.any():
         return 0.0, 0.0
-    table = Without(Base(among, steady=True), among.absent_classes).table(metric.rows(metric, among.pool))
+    base = Base(among, steady=True)
+    table = Without(base, among.absent_classes, base).table(metric.rows(metric, among.pool))
     members, answered = table.sum(0), table.sum(1) > 0
     counted = (members > 0) & doubtful
     recalls = np.diagonal(table)[counted] / members[counted]
@@ -357,16 +371,18 @@ class Estimators:
     def deciding(self, metric: Metric) -> Mask | None:
         """(N,) the points whose labels a difference of two means over the same points depends on (V12).
 
-        None while fewer than half of them are labelled, or if it depends on all of them or is another difference.
+        None while fewer than half of them are labelled, if it depends on all of them or is another difference, and with
+        skips: then it is open for how many of all points they stand.
         """
         parts, n_classes = [part for _, part in metric.parts], len(self.pool.classes)
         alike = len(parts) == 2 and parts[0].where == parts[1].where
-        if self.beyond or not alike or not all(part.is_mean(n_classes) for part in parts):
+        if self.beyond or self.history.skipped or not alike or not all(part.is_mean(n_classes) for part in parts):
             return None
         about = self(metric.members(self.pool))
         items = sum_of_items([(factor, about.side(part).items, about.inside) for factor, part in metric.parts])
         lowest, highest = items.range()
-        deciding = about.inside & (highest - lowest > 1e-9 * float((highest - lowest).max(initial=0.0)))
+        moves = (highest - lowest) / np.maximum(about.weight, 1e-300)
+        deciding = about.inside & (moves > 1e-9 * float(moves.max(initial=0.0)))
         if not deciding.any() or 2 * (self.history.known[deciding] >= 0).sum() < deciding.sum():
             return None
         return None if deciding.sum() == about.inside.sum() else deciding

@@ -52,8 +52,8 @@ def importance_for(task: Task, estimator: Difference, urgencies: Array, planned:
     believed, rows = np.zeros(len(pool)), np.concatenate([part.rows for part in estimator.parts])
     seen, share = np.zeros(len(rows)), 0.0
     for metric in asked:
-        gain, variance = metric.gain_and_variance(estimator)
-        residual = np.concatenate(metric.residuals(estimator))
+        gain, variance = metric.gain_and_variance()
+        residual = np.concatenate(metric.residuals())
         if metric.members is not None:
             residual = residual * metric.members[rows]
         share += metric.weight / total * defensive_share(gain, shape, variance, planned, z)
@@ -68,7 +68,7 @@ class _Asked:
     """A metric that draws are for: its weight, D at items, its spread under random sampling, members (N,) or None.
 
     stands_for  how many rows each point stands for: (N,), or 1
-    fitted      whether the weight of the belief in it is fitted (V18)
+    fitted      whether the weight of the belief in it is fitted (V18);  estimator  by which it is estimated so far
     """
 
     weight: float
@@ -77,6 +77,7 @@ class _Asked:
     members: Array | None
     stands_for: Array | float
     fitted: bool
+    estimator: Difference
 
     @cached_property
     def moved(self) -> Array:
@@ -84,23 +85,25 @@ class _Asked:
         lowest, highest = self.influence.range()
         return self._inside((highest > lowest) * self.stands_for)
 
-    def gain_and_variance(self, estimator: Difference) -> tuple[Array, Array]:
+    def gain_and_variance(self) -> tuple[Array, Array]:
         """(N,) each: the largest change if a point is not as believed, and its squared residual as expected."""
-        mean, variance = self.influence.moments(estimator.belief)
+        mean, variance = self.influence.moments(self.estimator.belief)
         lowest, highest = self.influence.range()
         gain = np.maximum(mean - lowest, highest - mean)
         if self.fitted:
-            variance = variance + (mean - self._supposed(estimator)[-1]) ** 2
+            variance = variance + (mean - self._supposed[-1]) ** 2
         return self._inside(gain), self._inside(variance)
 
-    def residuals(self, estimator: Difference) -> list[Array]:
+    def residuals(self) -> list[Array]:
         """For each part (n,) residuals of its sample."""
-        expected = self._supposed(estimator) if self.fitted else [None] * len(estimator.parts)
-        pairs = zip(estimator.parts, expected, strict=True)
-        return [residuals_of(self.influence, part, estimator.known, of_part) for part, of_part in pairs]
+        parts = self.estimator.parts
+        expected = self._supposed if self.fitted else [None] * len(parts)
+        pairs = zip(parts, expected, strict=True)
+        return [residuals_of(self.influence, part, self.estimator.known, of_part) for part, of_part in pairs]
 
-    def _supposed(self, estimator: Difference) -> list[Array]:
-        return supposed(self.influence, estimator.parts, estimator.known, estimator.weight)
+    @cached_property
+    def _supposed(self) -> list[Array]:
+        return supposed(self.influence, self.estimator.parts, self.estimator.known, self.estimator.weight)
 
     def _inside(self, values: Array) -> Array:
         return values if self.members is None else values * self.members
@@ -115,7 +118,7 @@ def _asked(task: Task, estimator: Difference, urgencies: Array) -> Iterator[_Ask
             influence, spread = believed_influence(metric, believed)
             stands_for = 1.0 if task.pool.weights is None else task.pool.weights
             members, fitted = metric.members(task.pool), metric.about.fitted
-            asked = _Asked(share / len(components), influence, spread, members, stands_for, fitted)
+            asked = _Asked(share / len(components), influence, spread, members, stands_for, fitted, estimator)
             if spread > 0 and asked.weight > 0 and asked.moved.any():
                 yield asked
 

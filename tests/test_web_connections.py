@@ -1,5 +1,6 @@
 """The page's server against people who connect and say nothing, too much, too slowly or nonsense. Real sockets."""
 
+import asyncio
 import random
 import resource
 import socket
@@ -14,7 +15,7 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from altmas.web import access
+from altmas.web import access, serving
 from altmas.web.access import MAX_BODY
 from session_world import create
 from web_world import Page, eventually, served, threaded
@@ -334,3 +335,15 @@ def test_a_server_that_ends_gives_back_what_its_people_were_shown(page: Page) ->
             eventually(lambda name=name: httpx.post(f"{address}/api/next", json={"annotator": name}).json()["items"])
         assert [one.annotator for one in page.session.held_by_others()] == ["ana", "bob", "cy"]
     assert [one.annotator for one in page.session.held_by_others()] == ["cy"]
+
+
+def test_an_interrupt_before_the_server_has_begun_ends_it_quietly() -> None:
+    """Ctrl-C while the loop is being set up cancels the task of the server before its first step."""
+
+    class Cancelled:
+        async def serve(self, sockets: list[socket.socket]) -> None:
+            raise asyncio.CancelledError
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    serving._answer(Cancelled(), listening)  # type: ignore[arg-type]
+    assert listening.fileno() == -1

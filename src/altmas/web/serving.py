@@ -163,7 +163,7 @@ def _answer(server: uvicorn.Server, listening: socket.socket) -> None:
     try:
         with enough_files(), asyncio.Runner(loop_factory=Loop) as runner:
             runner.run(server.serve(sockets=[listening]))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):  # the latter where Ctrl-C came before the server had begun
         pass
     finally:
         sys.setswitchinterval(interval)

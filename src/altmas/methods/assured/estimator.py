@@ -371,8 +371,7 @@ class Side:
 
     def residuals(self, parts: Sequence[Part], known: Array) -> list[Array]:
         """For each part (n,) D_i(y_i) less what was supposed of it, of its sample."""
-        expected = [None] * len(parts) if self.supposed is None else self.supposed
-        return [residuals_of(self.items, part, known, of_part) for part, of_part in zip(parts, expected, strict=True)]
+        return residuals_of(self.items, parts, known, self.supposed)
 
     def means(self, parts: Sequence[Part]) -> Iterator[Array]:
         """For each part (N,) what is supposed of D_i."""

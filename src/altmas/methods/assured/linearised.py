@@ -149,12 +149,12 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     roots = [part.centred(own) for part, own in zip(among.parts, residuals, strict=True)]
     rows = np.concatenate([part.rows for part in among.parts])
     terms = Terms(among, side.items, rows, np.concatenate(values), np.concatenate(roots), *among.spread_of_weights)
-    low, high = map(
-        sum, zip(_reach_of_unreached(among, side.items), _reach_of_left_open(among, side.items), strict=True)
+    low, high = _added(
+        _reach_of_unreached(among, side.items),
+        _reach_of_left_open(among, side.items),
+        _reach_of_classes(among, metric, side.value),
+        (abs(side.shift), abs(side.shift)),
     )
-    of_classes = _reach_of_classes(among, metric, side.value)
-    low, high = low + of_classes[0], high + of_classes[1]
-    low, high = low + abs(side.shift), high + abs(side.shift)
     own = metric.own_points(among.pool)
     members = [np.ones(len(among.known), np.bool_)] if own is None else [own, ~own]
     together, squares = terms.together(members), terms.roots**2
@@ -214,13 +214,8 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
             crowd = 1.0 if part.units is None else sums(np.ones(len(part.rows)), part.units)[part.units]
             squares[part.rows] += moved**2 * crowd
         excess = side_metric.excess(pool, squares)
-        low, high = map(
-            sum,
-            zip(
-                _reach_of_left_open(estimator, side.items),
-                _reach_of_classes(estimator, side_metric, side.value),
-                strict=True,
-            ),
+        low, high = _added(
+            _reach_of_left_open(estimator, side.items), _reach_of_classes(estimator, side_metric, side.value)
         )
         above, below = factor * (excess + low), factor * high
         too_high, too_low = (too_high + above, too_low + below) if factor > 0 else (too_high - below, too_low - above)
@@ -258,11 +253,15 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     )
 
 
+def _added(*reaches: tuple[float, float]) -> tuple[float, float]:
+    """How much lower and higher by all of these together."""
+    return sum(low for low, _ in reaches), sum(high for _, high in reaches)
+
+
 def _reach_of_classes(among: Difference, metric: Metric, value: float) -> tuple[float, float]:
     """How much lower and higher a mean over classes is if classes nobody has met occur, or doubtful ones do not."""
     unmet = metric.reach_of_unmet_classes(value, among.n_classes, among.unmet_classes)
-    doubtful = _reach_of_doubtful_classes(among, metric, value)
-    return unmet[0] + doubtful[0], unmet[1] + doubtful[1]
+    return _added(unmet, _reach_of_doubtful_classes(among, metric, value))
 
 
 def _reach_of_doubtful_classes(among: Difference, metric: Metric, value: float) -> tuple[float, float]:

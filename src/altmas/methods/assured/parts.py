@@ -23,7 +23,7 @@ class StageSample:
     """One stage with its belief. before (N,) labels of its points told before it; rows (n,) labels of its sample.
 
     left_open  the point without an answer that ended its sample, if points behind it were answered; else None
-    folds      (N,) the fold of each point, whose labels the belief about it has not seen; None if it has seen none
+    folds      (N,) the fold of each point, whose labels the belief about it has not seen; None if nobody knows
     """
 
     stage: Stage
@@ -187,7 +187,12 @@ def shares_among(samples: Sequence[StageSample], inside: Mask, otherwise: Array)
     return np.asarray(worth) / sum(worth) if sum(worth) > 0 else otherwise
 
 
-def residuals_of(items: ItemInfluence, part: Part, known: Array, supposed: Array | None = None) -> Array:
-    """(n,) D_i(y_i) - E_f D_i of the stage's sample; or less what is supposed (N,) in place of E_f D, if given."""
-    expected = items.mean(part.rows, part.belief) if supposed is None else supposed[part.rows]
-    return np.asarray(items.at(part.rows, known[part.rows]) - expected)
+def residuals_of(
+    items: ItemInfluence, parts: Sequence[Part], known: Array, supposed: Sequence[Array] | None = None
+) -> list[Array]:
+    """For each part (n,) D_i(y_i) - E_f D_i of its sample; less what is supposed (N,) in place of E_f D, if given."""
+    residuals = []
+    for place, part in enumerate(parts):
+        expected = items.mean(part.rows, part.belief) if supposed is None else supposed[place][part.rows]
+        residuals.append(items.at(part.rows, known[part.rows]) - expected)
+    return residuals

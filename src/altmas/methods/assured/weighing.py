@@ -96,10 +96,8 @@ class _Asked:
 
     def residuals(self) -> list[Array]:
         """For each part (n,) residuals of its sample."""
-        parts = self.estimator.parts
-        expected = self._supposed if self.fitted else [None] * len(parts)
-        pairs = zip(parts, expected, strict=True)
-        return [residuals_of(self.influence, part, self.estimator.known, of_part) for part, of_part in pairs]
+        expected = self._supposed if self.fitted else None
+        return residuals_of(self.influence, self.estimator.parts, self.estimator.known, expected)
 
     @cached_property
     def _supposed(self) -> list[Array]:

@@ -306,3 +306,19 @@ def test_with_skips_no_difference_is_called_exact():
         history = History(600, (*history.batches, batch), dict(labels), dict(skipped))
     (estimate,) = Assured().estimate(task, history)
     assert "exact" not in estimate.note and estimate.low < estimate.high
+
+
+def test_a_difference_of_precisions_is_exact_once_every_answer_of_the_class_is_labelled():
+    rng = np.random.default_rng(2)
+    truth = (rng.random(400) < 0.1).astype(int)
+    first, second = ((rng.random(400) < np.where(truth, 0.7, 0.02)).astype(int) for _ in range(2))
+    pool = altmas.Pool(None, {"v1": first, "v2": second}, classes=[0, 1])
+    task = Task(pool, metric_set(["v2: precision[1] - v1: precision[1]"], pool), seed=0)
+    answered = set(np.flatnonzero(first | second).tolist())
+    history = History(400)
+    while not answered <= set(history.labels):
+        history = label_until(Assured(), task, history, len(history.labels) + 10, 10, truth.__getitem__)
+    assert len(history.labels) < 400
+    (estimate,) = Assured().estimate(task, history)
+    exact = truth_values(pool, truth, task.metrics)[task.metrics[0].name]
+    assert estimate.low == estimate.high == pytest.approx(exact)

@@ -189,9 +189,8 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     """A difference of metrics, each of its own points and model: terms and influences are added point by point."""
     pool, known = among.pool, among.history.known
     about, deciding = among(metric.members(pool)), among.deciding(metric)
-    union, part_of_all = about, 1.0
+    union, part_of_all = among.of(metric) if deciding is None else among(deciding), 1.0
     if deciding is not None:
-        union = among(deciding)
         part_of_all = float(union.weight[deciding].sum() / about.weight[about.inside].sum())
     n_stages, n_points = len(union.samples), len(known)
     terms, centred = np.zeros((n_stages, n_points)), np.zeros((n_stages, n_points))

@@ -61,7 +61,7 @@ from benchmarks.tables import DOCS, markdown  # noqa: E402
 
 TABLE = RESULTS / "validity.csv"
 PAGE = DOCS / "validity.md"
-EDITIONS = ("2.3", "2.4", "2.5", "2.6", "2.7", EDITION)
+EDITIONS = ("2.3", "2.4", "2.5", "2.6", "2.7", "2.8", EDITION)
 """Editions of `assured` whose rows the table may have, the present one last."""
 STEP, EARLY = 10, 30
 """Labels told between two looks at the waiting points; labels after which a pool grows."""
@@ -238,23 +238,12 @@ class Cell:
     def editions(self) -> tuple[str, ...]:
         """The editions of the method that give the same numbers here.
 
-        2.4 changed gaps between answers (and slices), 2.5 all that is asked for beside accuracy of the whole pool, 2.6
-        what comes of skips, 2.7 intervals of fewer than 20 labels, which are wider: `wide` at 10 labels is of 2.5. 2.8
-        changed areas under curves, classes that may not occur and differences that few points decide.
+        2.8 changed areas under curves and classes that may not occur, 2.9 intervals of all other metrics. Random
+        sampling is what it was.
         """
         since = "2.3"
         if self.method == "assured":
-            telling = TELLINGS[self.telling]
-            if self.case in ("few differ", "scores too high", "never true"):
-                since = "2.8"
-            elif self.case == "tiny 0.8":
-                since = "2.7"
-            elif telling.skipped:
-                since = "2.6"
-            elif CASES[self.case].metrics != ("accuracy",):
-                since = "2.5"
-            elif telling.shuffled or telling.left_open:
-                since = "2.4"
+            since = "2.8" if self.case in ("scores too high", "never true") else "2.9"
         return EDITIONS[EDITIONS.index(since) :]
 
     @property

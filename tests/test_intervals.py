@@ -16,6 +16,7 @@ from altmas.intervals import (
     missed_tail,
     normal_quantile,
     reach,
+    reach_of_few,
     score_interval,
     share_evidence,
     share_interval,
@@ -285,3 +286,32 @@ def test_ends_outside_the_bounds_are_cut_and_no_news_is_everything():
         assert score_interval(p, lambda _, p=p, n=n: share_evidence(p, n, Z), (0, 1), Z) == pytest.approx(
             share_interval(p, n, Z), abs=1e-9
         )
+
+
+# ---------------------------------------------------------------- what few labels have shown (V21)
+
+
+def test_few_equal_events_have_the_bound_of_clopper_and_pearson_in_many_trials():
+    tail, trials = missed_tail(Z), 1e7
+    for events in (1, 2, 5, 20):
+        left = 0.3 * events - reach_of_few(0.3 * events, 0.3**2 * events, tail)
+        assert left / 0.3 == pytest.approx(trials * exact_lower(events / trials, trials, Z), rel=1e-4)
+    assert reach_of_few(0.0, 0.0, tail) == 0.0
+
+
+def test_few_weighted_events_lie_further_above_their_expectation_as_seldom_as_said():
+    rng, weights = np.random.default_rng(3), np.array([1.0, 4.0])
+    for expected in ((3.0, 0.5), (0.5, 0.5), (20.0, 2.0)):
+        counts = rng.poisson(expected, (4000, 2))
+        sums = np.column_stack([counts @ weights, counts @ weights**2])
+        reaches = np.array([reach_of_few(total, squares, missed_tail(Z)) for total, squares in sums])
+        assert (sums[:, 0] - reaches > np.dot(expected, weights)).mean() <= 0.03  # 0.025, and its Monte Carlo error
+
+
+def test_where_the_variance_shrinks_the_reach_is_shorter_but_not_than_what_was_met():
+    plain = reach(Z, 1e-4, 0.0, 0.0, 0.0)
+    shorter = reach(Z, 1e-4, -5e-3, 0.0, 0.0)
+    assert 0 < shorter < 0.8 * plain
+    assert reach(Z, 1e-4, -5e-3, 0.0, 0.0, met=0.9 * plain) == pytest.approx(0.9 * plain)
+    assert reach(Z, 1e-4, -5e-3, 0.0, 0.0, met=1.0) == pytest.approx(plain)  # never further than without shrinking
+    assert reach(Z, 1e-4, 5e-3, 0.0, 0.0, met=1.0) == reach(Z, 1e-4, 5e-3, 0.0, 0.0)  # it grows that way

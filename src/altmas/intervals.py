@@ -59,9 +59,12 @@ class Evidence:
     """What the labels say about a metric beside its value, if the metric were some candidate value.
 
     variance           of the estimate
-    skew_low           how fast the variance grows as the metric lies lower: more of what lowers it would be out there
+    skew_low           how fast the variance grows as the metric lies lower: more of what lowers it would be out there;
+                       below 0 if it shrinks
     skew_high          the same for higher
     curve              how fast that growth slows down
+    met_low            how far it reaches down at least where the variance shrinks that way: what raised the estimate
+                       may have been met by luck (V21);  met_high  up, for what lowered it
     unseen_low         most by which points whose labels nobody saw could lower the metric and stay unseen with the
                        probability that the interval may miss on one side; unseen_high  raise it
     half_point         half of what the label of one more point can change
@@ -71,21 +74,31 @@ class Evidence:
     skew_low: float = 0.0
     skew_high: float = 0.0
     curve: float = 0.0
+    met_low: float = 0.0
+    met_high: float = 0.0
     unseen_low: float = 0.0
     unseen_high: float = 0.0
     half_point: float = 0.0
 
 
-def reach(quantile: float, variance: float, skew: float, curve: float, unseen: float) -> float:
+def reach(quantile: float, variance: float, skew: float, curve: float, unseen: float, met: float = 0.0) -> float:
     """How far the interval reaches from the value to one side.
 
     A score interval: d with d^2 = z^2 V(d), the variance if the metric lies d away, V(d) = V + skew d - curve d^2;
     never less than what could have stayed unseen. With equal weights it is Wilson's interval.              (V3)
+    Where the variance shrinks that way it is not less than `met` either, as far as that lies within the reach of a
+    variance that stays as it is.                                                                           (V21)
     """
+    scored = _scored(quantile, variance, skew, curve)
+    if skew < 0 < met:
+        scored = max(scored, min(met, _scored(quantile, variance, 0.0, curve)))
+    return max(scored, unseen)
+
+
+def _scored(quantile: float, variance: float, skew: float, curve: float) -> float:
     square = quantile**2
     half = square * skew / 2
-    scored = (half + math.sqrt(half**2 + (1 + square * curve) * square * variance)) / (1 + square * curve)
-    return max(scored, unseen)
+    return (half + math.sqrt(half**2 + (1 + square * curve) * square * variance)) / (1 + square * curve)
 
 
 def score_interval(
@@ -110,13 +123,13 @@ def score_interval(
 
 
 def _reach_down(evidence: Evidence, quantile: float) -> float:
-    scored = reach(quantile, evidence.variance, evidence.skew_low, evidence.curve, evidence.unseen_low)
-    return scored + evidence.half_point
+    shape = evidence.variance, evidence.skew_low, evidence.curve
+    return reach(quantile, *shape, evidence.unseen_low, evidence.met_low) + evidence.half_point
 
 
 def _reach_up(evidence: Evidence, quantile: float) -> float:
-    scored = reach(quantile, evidence.variance, evidence.skew_high, evidence.curve, evidence.unseen_high)
-    return scored + evidence.half_point
+    shape = evidence.variance, evidence.skew_high, evidence.curve
+    return reach(quantile, *shape, evidence.unseen_high, evidence.met_high) + evidence.half_point
 
 
 def _edge(value: float, bound: float, accepted: Callable[[float], bool], steps: int = 40) -> float:
@@ -159,7 +172,7 @@ def share_evidence(share: float, trials: float, quantile: float) -> Evidence:
     if trials < FEW_TRIALS:
         often = 1 - exact_lower(1 - rare, trials, quantile) - rare
     unseen = (seldom, often) if share <= 0.5 else (often, seldom)
-    return Evidence(share * (1 - share) / trials, -tilt, tilt, 1 / trials, *unseen)
+    return Evidence(share * (1 - share) / trials, -tilt, tilt, 1 / trials, 0.0, 0.0, *unseen)
 
 
 def share_interval(share: float, trials: float, quantile: float, half_point: float = 0.0) -> tuple[float, float]:
@@ -223,7 +236,24 @@ def exact_lower(p: float, n: float, z: float) -> float:
     return float(betaincinv(p * n, n - p * n + 1, NormalDist().cdf(-z))) if p > 0 else 0.0
 
 
-# ---------------------------------------------------------------- what nobody has seen
+# ---------------------------------------------------------------- what few labels have shown, and what nobody has seen
+
+
+def reach_of_few(total: float, squares: float, tail: float) -> float:
+    """By how much weighted rare events that add up to `total` may lie above their expectation.             (V21)
+
+    squares  sum of the squares of the events;  tail  log(1/a), a the probability that they lie further above it
+
+    They are worth k = total^2 / squares equal events. The expectation of k events has the lower bound G(k; a), the
+    quantile of the gamma distribution with shape k, which leaves total (1 - G(k; a) / k). With equal weights it is that
+    of Clopper and Pearson for few events in many trials; Fay and Feuer (1997). One event may stand for 1/40 of itself.
+    """
+    from scipy.special import gammaincinv
+
+    if squares <= 0:
+        return 0.0
+    events = total**2 / squares
+    return total * (1 - float(gammaincinv(events, math.exp(-tail))) / events)
 
 
 def missed_tail(quantile: float) -> float:

@@ -85,15 +85,18 @@ def student_like(factor: float, freedom: float) -> float:
 
 
 def joined(pool: Evidence, ahead: PoolSpread | None) -> Evidence:
-    """The evidence about data like the pool: variances, what they grow by and what stayed unseen add up."""
+    """The evidence about data like the pool: variances, what they grow by and what stayed unseen add up.
+
+    To neither side is the variance taken to shrink: what few labels have met is not counted by groups.
+    """
     if ahead is None:
         return pool
     more = ahead.evidence
     return replace(
         pool,
         variance=pool.variance + more.variance,
-        skew_low=pool.skew_low + more.skew_low,
-        skew_high=pool.skew_high + more.skew_high,
+        skew_low=max(pool.skew_low, 0.0) + more.skew_low,
+        skew_high=max(pool.skew_high, 0.0) + more.skew_high,
         curve=pool.curve + more.curve,
         unseen_low=pool.unseen_low + more.unseen_low,
         unseen_high=pool.unseen_high + more.unseen_high,

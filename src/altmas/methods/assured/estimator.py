@@ -180,6 +180,17 @@ class Difference:
         return np.asarray(self.inside & (self.known < 0))
 
     @cached_property
+    def unlabelled_share(self) -> Array:
+        """(N,) shares of the parts that have a belief in place of the point's label."""
+        return np.asarray(sum((part.share * part.rest for part in self.parts), np.zeros(len(self.known))))
+
+    @cached_property
+    def labelled_weights(self) -> LabelWeights:
+        """The weights of labelled points, each by the shares of the parts that have its label."""
+        share = np.where(self.known >= 0, self.inside - self.unlabelled_share, 0.0) * self.weight
+        return LabelWeights.of_truth(self.known, self.n_classes, share > 0, share)
+
+    @cached_property
     def noise_of_members(self) -> Array:
         """(C,) variance of the estimated number of members of each class, as the residuals of the samples show it."""
         noise = np.zeros(self.n_classes)

@@ -13,7 +13,7 @@ import numpy as np
 
 from altmas.history import History
 from altmas.intervals import Evidence, normal_quantile, variance_at_trials
-from altmas.methods.assured.estimator import Base, Difference, Side, Without
+from altmas.methods.assured.estimator import Base, Difference, Estimated, Side, Without
 from altmas.methods.assured.parts import Mask, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.variance import Group, Terms, Together
@@ -24,6 +24,8 @@ from altmas.pool import Pool
 from altmas.task import Task
 from altmas.types import Array
 
+FEWEST_TO_SHRINK = 40
+"""Drawn labels below which no variance is taken to shrink to either side."""
 PSEUDO_TRIALS = normal_quantile(0.95) ** 2
 """Members that are taken as seen of a mean over them, as far apart as can be (B9)."""
 
@@ -38,6 +40,9 @@ class Linearised:
     labels, skipped  points with a label and skipped ones, of all that it is about
     drawn, unlabelled  labels in samples and points without a label, of those that it depends on
     terms   (n,) signed terms of the correction, at the sampled rows
+    tail    log(1 / chance of a miss on one side)
+    left    how far it would move down and up if all unlabelled points were at the end of what they can be; None for a
+            metric whose variance is not taken to shrink to either side
     half_point  half of what the label of one more point can change
     too_high, too_low  most by which the estimate is off on average, to either side
     estimator  of all points that it is about;  sides  (factor, estimator of its points, side) of each part
@@ -61,6 +66,8 @@ class Linearised:
     rows: Array
     estimator: Difference
     sides: Sequence[tuple[float, Difference, Side]]
+    tail: float
+    left: tuple[float, float] | None
     half_point: float = 0.0
     too_high: float = 0.0
     too_low: float = 0.0
@@ -109,15 +116,31 @@ class Linearised:
         if self.metric.about.over_members and self.members:
             value = min(max(self.value, self.metric.bounds[0]), self.metric.bounds[1])
             variance = max(variance, variance_at_trials(value, variance, self.members, PSEUDO_TRIALS))
+        skews, met = [max(-skew, 0.0), max(skew, 0.0)], (0.0, 0.0)
+        if self.left is not None:
+            skews, met = [-skew, skew], self._met(scales, self.left)
         return Evidence(
             variance=variance,
-            skew_low=max(-skew, 0.0),
-            skew_high=max(skew, 0.0),
+            skew_low=skews[0],
+            skew_high=skews[1],
             curve=curve,
+            met_low=met[0],
+            met_high=met[1],
             unseen_low=unseen_low,
             unseen_high=unseen_high,
             half_point=self.half_point,
         )
+
+    def _met(self, scales: Sequence[float], left: tuple[float, float]) -> tuple[float, float]:
+        """(V21) down and up; what is left is scaled as what labels have met of it is."""
+        reaches = []
+        by_side = [group.raised for group in self.groups], [group.lowered for group in self.groups]
+        for mets, rest in zip(by_side, left, strict=True):
+            scaled = [met.scaled(scale) for scale, met in zip(scales, mets, strict=True)]
+            before, total = sum(met.distances[0] for met in mets), sum(scaled[1:], scaled[0])
+            larger = total.distances[0] / before if before > 0 else max(scales)
+            reaches.append(total.reach(larger * rest, self.tail))
+        return reaches[0], reaches[1]
 
     @cached_property
     def _unseen(self) -> tuple[list[float], list[float]]:
@@ -175,6 +198,8 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
         classes=among.n_classes,
         terms=terms.values,
         rows=rows,
+        tail=tail,
+        left=_left(metric, [(1.0, among, side)], among, side.items),
         half_point=_largest_change(among, side.items, together) / 2,
         too_high=metric.excess(among.pool, np.bincount(rows, squares, len(among.known))) + low,
         too_low=high,
@@ -242,6 +267,8 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         classes=union.n_classes,
         terms=values,
         rows=rows,
+        tail=tail,
+        left=_left(metric, sides, union, items),
         half_point=_largest_change(union, items, together) / 2,
         too_high=too_high + low,
         too_low=too_low + high,
@@ -250,6 +277,22 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         estimator=union,
         sides=sides,
     )
+
+
+def _left(
+    metric: Metric, sides: Sequence[tuple[float, Difference, Side]], union: Difference, items: ItemInfluence
+) -> tuple[float, float] | None:
+    """How far the metric would move down and up if every unlabelled point were at one end of what it can be.
+
+    None for means over classes, areas under curves and functions of users, whose first order says less, and while
+    fewer labels count than a decision needs.
+    """
+    plain = all(part.is_table and not (part.about.over_classes or part.about.given) for _, part in metric.parts)
+    if not plain or union.drawn < FEWEST_TO_SHRINK:
+        return None
+    believed = sum(factor * side.items.dot(Estimated(among), among.labelled_weights) for factor, among, side in sides)
+    low, high = (float((end * union.unlabelled_share).sum()) for end in items.range())
+    return max(believed - low, 0.0), max(high - believed, 0.0)
 
 
 def _added(*reaches: tuple[float, float]) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from altmas.intervals import largest_unseen
+from altmas.intervals import largest_unseen, reach_of_few
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.parts import FEW, Mask
 from altmas.methods.assured.whole_groups import believed_of_groups, come_together, numbered, sums
@@ -20,11 +20,43 @@ from altmas.types import Array
 
 
 @dataclass(frozen=True)
+class Met:
+    """What labels have met that lies away from one end of what points can be.
+
+    terms      (sum, sum of squares) of the terms that moved the estimate away from that end, positive
+    distances  (sum, sum of squares) of how far the expanded labels of the samples are from it
+    """
+
+    terms: tuple[float, float] = (0.0, 0.0)
+    distances: tuple[float, float] = (0.0, 0.0)
+
+    def scaled(self, scale: float) -> "Met":
+        """The same with every point moving the metric so many times as much."""
+        return Met(*((scale * total, scale**2 * squares) for total, squares in (self.terms, self.distances)))
+
+    def __add__(self, other: "Met") -> "Met":
+        pairs = ((self.terms, other.terms), (self.distances, other.distances))
+        return Met(*((one[0] + two[0], one[1] + two[1]) for one, two in pairs))
+
+    def reach(self, left: float, tail: float) -> float:
+        """How far the metric may lie towards that end.                                                      (V21)
+
+        left  how far it would move if every unlabelled point were at that end
+
+        Few terms may add up to more than they should. And of what is left, only as much is sure to be there as labels
+        have met of it: a belief alone is no evidence.
+        """
+        sure = self.distances[0] - reach_of_few(*self.distances, tail)
+        return max(reach_of_few(*self.terms, tail), left - sure)
+
+
+@dataclass(frozen=True)
 class Group:
     """Parts of the variance that belong to one group of points.
 
     shown     sum of squared terms;  worth  how many equal terms that is worth;  believed  variance by the belief
     third     third central moment by the belief;  unseen_low, unseen_high  b of (V4)
+    raised    what labels have met that raises the metric;  lowered  that lowers it
     """
 
     shown: float
@@ -33,6 +65,8 @@ class Group:
     third: float
     unseen_low: float
     unseen_high: float
+    raised: Met = Met()
+    lowered: Met = Met()
 
 
 @dataclass(frozen=True)
@@ -128,7 +162,27 @@ class Terms:
             third=third,
             unseen_low=max(unseen(centre - lowest[left]) for centre in centres),
             unseen_high=max(unseen(highest[left] - centre) for centre in centres),
+            raised=self._met(points, lowest, -1.0, together),
+            lowered=self._met(points, highest, 1.0, together),
         )
+
+    def _met(self, points: Mask, end: Array, sign: float, together: Together | None) -> Met:
+        """end  (N,) D of each point at one end of its range;  sign  1 for the upper one, -1 for the lower."""
+        among, sampled = self.among, points[self.rows]
+        terms = np.where(sampled, -sign * self.values, 0.0)
+        distances = np.abs(end[self.rows] - self.items.at(self.rows, among.known[self.rows]))
+        distances = np.where(sampled, distances * self._expansion, 0.0)
+        if together is not None:
+            terms, distances = sums(terms, together.units), sums(distances, together.units)
+        return Met(_sum_and_squares(terms[terms > 0]), _sum_and_squares(distances))
+
+    @cached_property
+    def _expansion(self) -> Array:
+        return np.concatenate([part.share * part.expansion for part in self.among.parts])
+
+
+def _sum_and_squares(terms: Array) -> tuple[float, float]:
+    return float(terms.sum()), float((terms**2).sum())
 
 
 class _Unseen:

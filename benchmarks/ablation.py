@@ -88,7 +88,9 @@ OF_RANKING = ("ranking_pilot", "ranking_uniform")
 """Constants of draws that rank models: `benchmarks.ranking` is about these."""
 OF_GRADES = ("value_penalty", "value_each_penalty")
 """Constants of the belief about classes that are numbers, which these pools do not have: see `benchmarks.judges`."""
-ELSEWHERE = (*OF_RANKING, *OF_GRADES)
+OF_FEW_LABELS = ("fewest_to_shrink",)
+"""Constants that change nothing with as many labels as here: see the pools *coin flips*, *rare class* of `validity`."""
+ELSEWHERE = (*OF_RANKING, *OF_GRADES, *OF_FEW_LABELS)
 
 
 def variants() -> Iterator[dict[str, Any]]:

@@ -6,7 +6,8 @@ import pytest
 from altmas.history import History
 from altmas.intervals import normal_quantile, reach_of_few, share_interval
 from altmas.methods.assured import Assured
-from altmas.methods.assured.linearised import FEWEST_TO_SHRINK, Estimators
+from altmas.methods.assured.linearised import Estimators
+from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import stages_of
 from altmas.metrics import metric_set
 from altmas.metrics.influence import sum_of_items
@@ -57,7 +58,7 @@ def test_the_reach_of_what_was_met_is_that_of_its_terms_or_of_what_is_left():
 
 
 def test_variances_shrink_for_metrics_of_a_table_with_enough_labels_alone():
-    task, few = estimators(("v1: accuracy",), labels=FEWEST_TO_SHRINK - 20)
+    task, few = estimators(("v1: accuracy",), labels=RECIPE.fewest_to_shrink - 20)
     assert few.linearised(task.metrics[0], TAIL).left is None
     task, among = estimators(("v1: accuracy", "v1: macro_f1"))
     accuracy, macro = (among.linearised(metric, TAIL) for metric in task.metrics)

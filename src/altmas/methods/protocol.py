@@ -25,6 +25,7 @@ class Traits:
     groups     whether it can draw whole groups (`Task.draw`)
     in_order   whether a label counts only once every point that was drawn before it has an answer; for a metric of a
                slice possibly every point of the slice alone
+    skips      whether its figures are about the points that can be labelled, whatever skips depend on
     one_class  all metrics must be about the same class
     interval   the kind of interval it gives, as in Estimate.interval
     grows      whether it goes on when items are added to the pool
@@ -40,6 +41,7 @@ class Traits:
     weights: bool = False
     groups: bool = False
     in_order: bool = False
+    skips: bool = False
     one_class: bool = False
     interval: str = "none"
     grows: bool = False

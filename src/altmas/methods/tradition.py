@@ -56,7 +56,7 @@ class Tradition(Method):
     def traits(self) -> Traits:
         """Known row sums are those of this pool, so calibrated rows tell nothing more about data like it."""
         plain = not self.calibrate_rows
-        common = Traits(interval="fixed-n", any_metric=True, grows=True, in_order=True)
+        common = Traits(interval="fixed-n", any_metric=True, grows=True, in_order=True, skips=True)
         return replace(common, ahead=plain, weights=plain, groups=plain)
 
     def propose(self, task: Task, history: History, n: int) -> Batch:

@@ -134,9 +134,15 @@ class Snapshot:
     def skipping(self) -> str:
         """How many items were skipped, and what figures are about then; empty without skips, or without intervals."""
         skipped, told = len(self.history.skipped), len(self.history.labels)
-        if not skipped or self.plan.method.traits.interval != "fixed-n":
+        method = self.plan.method
+        if not skipped or method.traits.interval != "fixed-n":
             return ""
-        return f"skipped: {skipped:,} of {skipped + told:,} answers; figures are about the items that can be labelled"
+        about = "figures are about the items that can be labelled"
+        if not method.traits.skips:
+            about = (
+                f"{method.name} counts them as the others: where hard items are skipped more often its figures are off"
+            )
+        return f"skipped: {skipped:,} of {skipped + told:,} answers; {about}"
 
     def differing(self) -> str:
         """On how many items people differ, and what counts until that is settled; empty if they differ on none."""

@@ -32,7 +32,7 @@ from altmas.methods.assured.notes import exact_note, insufficient, least_labels,
 from altmas.methods.assured.ordered import value_spread, values_in
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.skips import Labelable, labelable
+from altmas.methods.assured.skips import Labelable, labelable, widened
 from altmas.methods.assured.stages import (
     Stage,
     begin,
@@ -82,7 +82,14 @@ class Assured(Method):
 
     name: ClassVar[str] = "assured"
     traits: ClassVar[Traits] = Traits(
-        interval="fixed-n", any_metric=True, grows=True, ahead=True, weights=True, groups=True, in_order=True
+        interval="fixed-n",
+        any_metric=True,
+        grows=True,
+        ahead=True,
+        weights=True,
+        groups=True,
+        in_order=True,
+        skips=True,
     )
 
     def __post_init__(self) -> None:
@@ -275,13 +282,21 @@ class Assured(Method):
     def contest(self, task: Task, history: History, metrics: tuple[Metric, ...]) -> Contest | None:
         """One metric of each model from the labels so far; None before any label was drawn."""
         samples = self._samples(task, history, stages_of(history, task.pool.group))
-        return self._contest(task, history, samples, metrics) if samples else None
+        if not samples:
+            return None
+        return self._contest(task, history, samples, metrics, labelable(samples, task.pool, history))
 
     def _contest(
-        self, task: Task, history: History, samples: list[StageSample], metrics: tuple[Metric, ...]
+        self,
+        task: Task,
+        history: History,
+        samples: list[StageSample],
+        metrics: tuple[Metric, ...],
+        able: Labelable | None = None,
     ) -> Contest:
         quick = [replace(sample, belief=sample.belief.written_out) for sample in samples]
-        return Contest(Estimators(quick, task, history), metrics, self._factor(task, history), task.fraction)
+        among = Estimators(quick, task, history, None if able is None else able.pool(task.pool))
+        return Contest(among, metrics, self._factor(task, history), task.fraction, able)
 
     def _urgencies(self, task: Task, among: Estimators) -> Array:
         """(K,) how much each metric counts for the draws.
@@ -332,8 +347,8 @@ class Assured(Method):
             factor = _simultaneous_factor(task, linearised)
             linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
         pairs = [self._answer(task, linear, factor, able) for linear in linearised]
-        groups = [(part, among.of(part).side(part).value) for _, part in metric.parts]
-        values = [min(part.bounds[1], max(part.bounds[0], value)) for part, value in groups]
+        parts = [among.linearised(part, missed_tail(factor)) for _, part in metric.parts]
+        values = [_value_and_variance(linear, able)[0] for linear in parts]
         return gap_of(metric, pairs, values, task.confidence)
 
     def _answer(self, task: Task, linear: Linearised, factor: float, able: Labelable | None = None) -> Estimate:
@@ -346,7 +361,7 @@ class Assured(Method):
             return Estimate(
                 metric.name, math.nan, math.nan, math.nan, *common, note=insufficient(metric, linear, len(task.pool))
             )
-        value = min(metric.bounds[1], max(metric.bounds[0], linear.value))
+        value, of_skips = _value_and_variance(linear, able)
         if metric.about.over_classes and linear.labels < linear.classes:
             note = f"no interval: fewer labels ({linear.labels}) than classes ({linear.classes}) to average over"
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
@@ -359,10 +374,10 @@ class Assured(Method):
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
         low, high = interval_of(linear, value, factor, ahead)
         if able is not None:
-            low, high = able.widened(linear, (low, high), value, factor)
+            low, high = widened((low, high), value, factor * math.sqrt(of_skips), metric.bounds)
         note = unmet_note(linear) or metric.about.caution
         if linear.skipped:
-            note = skip_note(metric, linear.value, linear.labels, linear.skipped)
+            note = skip_note(metric, value, linear.labels, linear.skipped)
         least = 0.0 if ahead is None else ahead.least_half_width(factor)
         worth = linear.effective_labels()
         if ahead is not None and not task.ahead:
@@ -420,6 +435,13 @@ class _Held(Assured):
         self, task: Task, history: History, stages: list[Stage], domain: int | None = None
     ) -> tuple[Array, float]:
         return self.sizes, self.gain
+
+
+def _value_and_variance(linear: Linearised, able: Labelable | None) -> tuple[float, float]:
+    """(the estimate of a metric inside its bounds, the variance that skips add to it)."""
+    moved, variance = (0.0, 0.0) if able is None else able.correction(linear.sides)
+    low, high = linear.metric.bounds
+    return min(high, max(low, linear.value + moved)), variance
 
 
 def _passed_over(later: list[Stage]) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from altmas.estimates import LEAST_DRAWN
 from altmas.intervals import score_interval
-from altmas.methods.assured.estimator import Difference, Side
+from altmas.methods.assured.estimator import Difference, Side, Sides
 from altmas.methods.assured.linearised import Linearised
 from altmas.methods.assured.parts import Part
 from altmas.methods.assured.whole_groups import sums
@@ -15,9 +15,6 @@ from altmas.metrics.influence import Influence, ItemInfluence, SumOfItems, Table
 from altmas.superpopulation import STEEP, STEEP_OF_SCORES, Influences, PoolSpread, joined, spread_of_pool, student_like
 from altmas.types import Array
 from altmas.weighted import effective_sample_size
-
-Sides = Sequence[tuple[float, Difference, Side]]
-"""(factor, estimator of its points, side) of each part of a difference, or of the metric itself."""
 
 MOST_ROWS = 1000
 """Rows into which groups are drawn together where only their covariances matter."""

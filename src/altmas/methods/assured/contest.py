@@ -26,6 +26,7 @@ from altmas.methods.assured.ahead import ahead_of, contributions_by_group, inter
 from altmas.methods.assured.estimator import Difference, Expected, Side
 from altmas.methods.assured.linearised import Estimators, Linearised, linearised_sum
 from altmas.methods.assured.parts import Part
+from altmas.methods.assured.skips import Labelable, widened
 from altmas.methods.assured.whole_groups import sums
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
@@ -46,12 +47,14 @@ class Contest:
     among   the difference estimators of sets of points
     factor  how many standard errors the interval of one difference reaches
     fraction  share of what it is about that the pool is: 1 for the pool itself, 0 for data to come
+    able    which points can be labelled, where some were skipped; else None
     """
 
     among: Estimators
     metrics: Sequence[Metric]
     factor: float
     fraction: float = 1.0
+    able: Labelable | None = None
 
     @property
     def ahead(self) -> bool:
@@ -71,7 +74,14 @@ class Contest:
     @cached_property
     def values(self) -> Array:
         """(K,) the estimates."""
-        return np.array([side.value for side in self.sides])
+        return np.asarray([side.value for side in self.sides] + self._of_skips.sum(0))
+
+    @cached_property
+    def _of_skips(self) -> Array:
+        """(m, K) the terms by which skips move the estimates (V22); no row without skips."""
+        if self.able is None or self.unlabelled == 0:
+            return np.zeros((0, len(self.metrics)))
+        return np.column_stack([self.able.terms([(1.0, self.estimator, side)]) for side in self.sides])
 
     @cached_property
     def scores(self) -> Array:
@@ -143,11 +153,10 @@ class Contest:
 
     @cached_property
     def roots(self) -> Array:
-        """(n, K) R_k; one row for each group of a sample where whole groups are drawn (U3)."""
+        """(n, K) R_k, and the terms of skips; one row for each group of a sample where whole groups are drawn (U3)."""
         stages = zip(self.estimator.parts, self._residuals, strict=True)
-        return np.concatenate(
-            [np.column_stack([_by_draw(part, column) for column in residuals.T]) for part, residuals in stages]
-        )
+        by_draw = [np.column_stack([_by_draw(part, column) for column in residuals.T]) for part, residuals in stages]
+        return np.concatenate([*by_draw, self._of_skips])
 
     @cached_property
     def shown(self) -> Array:
@@ -229,7 +238,10 @@ class Contest:
         ahead = ahead_of(linear, missed_tail(factor), self.fraction) if self.ahead else None
         if ahead is not None and ahead.too_few:
             return math.nan, math.nan
-        return interval_of(linear, linear.value, factor, ahead)
+        ends = interval_of(linear, value, factor, ahead)
+        if self.able is None:
+            return ends
+        return widened(ends, value, factor * math.sqrt(self.able.correction(linear.sides)[1]), linear.metric.bounds)
 
     def _difference(self, k: int, j: int, factor: float) -> Linearised:
         return linearised_sum(difference(self.metrics[k], self.metrics[j]), self.among, missed_tail(factor))

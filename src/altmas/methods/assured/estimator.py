@@ -391,6 +391,10 @@ class Side:
         return (self.items.moments(part.belief)[0] for part in parts)
 
 
+Sides = Sequence[tuple[float, Difference, Side]]
+"""(factor, estimator of its points, side) of each part of a metric: one, or those of a difference."""
+
+
 # ---------------------------------------------------------------- weights of the whole pool
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from altmas.history import History
 from altmas.intervals import Evidence, normal_quantile, variance_at_trials
-from altmas.methods.assured.estimator import Base, Difference, Estimated, Side, Without
+from altmas.methods.assured.estimator import Base, Difference, Estimated, Sides, Without
 from altmas.methods.assured.parts import Mask, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.variance import Group, Terms, Together
@@ -24,8 +24,6 @@ from altmas.pool import Pool
 from altmas.task import Task
 from altmas.types import Array
 
-FEWEST_TO_SHRINK = 40
-"""Drawn labels below which no variance is taken to shrink to either side."""
 PSEUDO_TRIALS = normal_quantile(0.95) ** 2
 """Members that are taken as seen of a mean over them, as far apart as can be (B9)."""
 
@@ -65,7 +63,7 @@ class Linearised:
     terms: Array
     rows: Array
     estimator: Difference
-    sides: Sequence[tuple[float, Difference, Side]]
+    sides: Sides
     tail: float
     left: tuple[float, float] | None
     half_point: float = 0.0
@@ -116,16 +114,14 @@ class Linearised:
         if self.metric.about.over_members and self.members:
             value = min(max(self.value, self.metric.bounds[0]), self.metric.bounds[1])
             variance = max(variance, variance_at_trials(value, variance, self.members, PSEUDO_TRIALS))
-        skews, met = [max(-skew, 0.0), max(skew, 0.0)], (0.0, 0.0)
-        if self.left is not None:
-            skews, met = [-skew, skew], self._met(scales, self.left)
+        met_low, met_high = (0.0, 0.0) if self.left is None else self._met(scales, self.left)
         return Evidence(
             variance=variance,
-            skew_low=skews[0],
-            skew_high=skews[1],
+            skew_low=max(-skew, 0.0) if self.left is None else -skew,
+            skew_high=max(skew, 0.0) if self.left is None else skew,
             curve=curve,
-            met_low=met[0],
-            met_high=met[1],
+            met_low=met_low,
+            met_high=met_high,
             unseen_low=unseen_low,
             unseen_high=unseen_high,
             half_point=self.half_point,
@@ -279,16 +275,14 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     )
 
 
-def _left(
-    metric: Metric, sides: Sequence[tuple[float, Difference, Side]], union: Difference, items: ItemInfluence
-) -> tuple[float, float] | None:
+def _left(metric: Metric, sides: Sides, union: Difference, items: ItemInfluence) -> tuple[float, float] | None:
     """How far the metric would move down and up if every unlabelled point were at one end of what it can be.
 
     None for means over classes, areas under curves and functions of users, whose first order says less, and while
-    fewer labels count than a decision needs.
+    fewer than `fewest_to_shrink` labels count.
     """
     plain = all(part.is_table and not (part.about.over_classes or part.about.given) for _, part in metric.parts)
-    if not plain or union.drawn < FEWEST_TO_SHRINK:
+    if not plain or union.drawn < RECIPE.fewest_to_shrink:
         return None
     believed = sum(factor * side.items.dot(Estimated(among), among.labelled_weights) for factor, among, side in sides)
     low, high = (float((end * union.unlabelled_share).sum()) for end in items.range())

@@ -32,6 +32,7 @@ class Recipe:
     Estimate
     labels_per_class   labels of each class that make half of the correction part of the point of linearisation
     prior_df           squared residuals that the belief's own expectation of them is worth
+    fewest_to_shrink   drawn labels below which no variance is taken to shrink to the side of fewer errors
 
     Belief: answers to "is the model right?", logistic regressions with normal priors on their slopes
     folds              of the points; the belief about a fold has not seen its labels
@@ -76,6 +77,7 @@ class Recipe:
 
     labels_per_class: float = 4.0
     prior_df: float = 4.0
+    fewest_to_shrink: int = 40
 
     folds: int = 10
     trust_in_scores: float = 20.0

@@ -1,11 +1,18 @@
-"""Skips: figures are about the points that can be labelled; how many of the others these are, the draws show.
+"""Skips: figures are about the points that can be labelled; which of the others these are, the draws show.
 
 A point that was drawn and skipped belongs to no figure. Of the points without an answer whose first model says r, the
 share that can be labelled is
     k_r = (n_r K_r + s K) / (n_r + s),   K_r = sum over labelled draws of 1/p / sum over answered draws of 1/p   (V16)
 with n_r answered draws there, K the same over all r, and s = `PRIOR` draws of a prior. Each such point then stands for
-k_r points, as rows with weights do (W1), and a skipped one for none. How far k_r may be off widens the interval:
-    Var Q = sum_r (dQ/dk_r)^2 k_r (1 - k_r) / n_r,    dQ/dk_r = sum over the points of r of (E_f D_i - mean of D)
+k_r points, as rows with weights do (W1), and a skipped one for none. That supposes that a point with the answer r can
+be labelled whatever else it looks like. Hard points are skipped more often, and a belief knows which are hard: with
+L_j = 1 where a draw got a label and 0 where it was skipped, and m_i = E_f D_i - mean of D, what the metric moves by if
+point i is one more that can be labelled, the estimate is moved by
+    sum_s c_s h_s sum over answered draws of (1/p_j - 1) (L_j - k_j) m_j                                        (V22)
+    h_s = (points without an answer in the population) / sum over the answered draws of (1/p_j - 1)
+so that the sum of L_i m_i over the pool is estimated without bias, whatever skips depend on. The variance of these
+terms widens the interval, at least by how far k_r may be off:
+    Var Q = max(sum of squared terms, sum_r (dQ/dk_r)^2 k_r (1 - k_r) / n_r),    dQ/dk_r = sum over r of m_i
 with n_r the effective number of draws there.
 """
 
@@ -17,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from altmas.history import History
-from altmas.methods.assured.estimator import Difference
-from altmas.methods.assured.linearised import Linearised
+from altmas.methods.assured.estimator import Difference, Sides
 from altmas.methods.assured.parts import StageSample
+from altmas.methods.assured.whole_groups import numbered, sums
 from altmas.pool import Pool
 from altmas.types import Array
 
@@ -35,14 +42,22 @@ class Labelable:
 
     codes     (N,) r of each point;  open (N,) points without a label or a skip
     share     (R,) k_r;  variance (R,) of k_r
-    weight    (N,) how many labelable points each point stands for
+    rows_meant  (N,) how many rows each point stands for
+    weight    (N,) how many of these can be labelled
+    rows      (n,) answered draws;  expansion (n,) c_s h_s (1/p - 1) of each;  surprise (n,) L - k
+    units     (n,) the groups of the draws counted from 0, where whole groups are drawn; else None
     """
 
     codes: Array
     open: Array
     share: Array
     variance: Array
+    rows_meant: Array
     weight: Array
+    rows: Array
+    expansion: Array
+    surprise: Array
+    units: Array | None = None
 
     def pool(self, pool: Pool) -> Pool:
         """The pool whose rows stand for so many."""
@@ -50,35 +65,61 @@ class Labelable:
         made.weights = self.weight
         return made
 
-    def slopes(self, linear: Linearised) -> Array:
-        """(R,) dQ/dk_r of a metric."""
-        slopes = np.zeros(len(self.share))
-        for factor, among, side in linear.sides:
+    def moved_by(self, sides: Sides) -> Array:
+        """(N,) m_i of a metric: what it moves by if a point is one more that can be labelled."""
+        moved = np.zeros(len(self.codes))
+        for factor, among, side in sides:
             weight = np.where(among.inside, among.weight, 0.0)
             mean = side.items.moments(among.belief)[0] if side.supposed is None else side.supposed[-1]
-            unit = (mean + side.items.constant()) / np.maximum(among.weight, NOTHING)
-            centred = unit - float((weight * unit).sum()) / max(float(weight.sum()), NOTHING)
-            points = self.open & among.inside
-            rows = among.weight[points] / np.maximum(self.share[self.codes[points]], NOTHING)
-            slopes += factor * np.bincount(self.codes[points], rows * centred[points], len(slopes))
-        return slopes
+            unit = (mean + side.items.constant()) / np.maximum(among.weight, 1e-300)
+            centred = unit - float((weight * unit).sum()) / max(float(weight.sum()), 1e-300)
+            moved += np.where(among.inside, factor * centred, 0.0)
+        return moved * self.rows_meant
 
-    def widened(
-        self, linear: Linearised, ends: tuple[float, float], value: float, factor: float
-    ) -> tuple[float, float]:
-        """The interval with what nobody knows of the shares, inside the bounds of the metric."""
-        more = factor * math.sqrt(float((self.slopes(linear) ** 2 * self.variance).sum()))
-        low, high = value - math.hypot(value - ends[0], more), value + math.hypot(ends[1] - value, more)
-        return max(linear.metric.bounds[0], low), min(linear.metric.bounds[1], high)
+    def slopes(self, sides: Sides) -> Array:
+        """(R,) dQ/dk_r of a metric."""
+        return np.bincount(self.codes[self.open], self.moved_by(sides)[self.open], len(self.share))
+
+    def terms(self, sides: Sides) -> Array:
+        """(n,) the terms of (V22), summed over groups where whole groups are drawn."""
+        terms = self.expansion * self.surprise * self.moved_by(sides)[self.rows]
+        return terms if self.units is None else sums(terms, self.units)
+
+    def correction(self, sides: Sides) -> tuple[float, float]:
+        """(by how much the estimate of a metric is moved (V22), variance that skips add to it)."""
+        terms = self.terms(sides)
+        of_shares = float((self.slopes(sides) ** 2 * self.variance).sum())
+        return float(terms.sum()), max(float((terms**2).sum()), of_shares)
+
+
+def widened(ends: tuple[float, float], value: float, more: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """An interval around the value that reaches `more` further, as errors that have nothing to do with it add up."""
+    low, high = value - math.hypot(value - ends[0], more), value + math.hypot(ends[1] - value, more)
+    return max(bounds[0], low), min(bounds[1], high)
 
 
 def labelable(samples: Sequence[StageSample], pool: Pool, history: History) -> Labelable | None:
     """What the draws show of the points that can be labelled; None without skips."""
     if not history.skipped:
         return None
-    skipped, known = np.array(list(history.skipped), np.int64), history.known
-    codes, count = pool.anchor, len(pool.classes)
-    shares = Difference(samples, pool, known, np.ones(len(pool), np.bool_), skipped).shares
+    skipped, known, codes = np.array(list(history.skipped), np.int64), history.known, pool.anchor
+    open_, whole = known < 0, np.ones(len(pool), np.bool_)
+    open_[skipped] = False
+    domains = history.domains if history.grown else None
+    estimator = Difference(samples, pool, known, whole, skipped, domains)
+    share, variance = _shares(samples, estimator.shares, codes, known, len(pool.classes))
+    rows_meant = np.ones(len(pool)) if pool.weights is None else pool.weights
+    rows, expansions, units = _draws(estimator, open_, rows_meant)
+    stands = np.where(open_, share[codes], 1.0)
+    stands[skipped[known[skipped] < 0]] = NOTHING
+    surprise: Array = (known[rows] >= 0) - share[codes[rows]]
+    return Labelable(codes, open_, share, variance, rows_meant, rows_meant * stands, rows, expansions, surprise, units)
+
+
+def _shares(
+    samples: Sequence[StageSample], shares: Array, codes: Array, known: Array, count: int
+) -> tuple[Array, Array]:
+    """((R,) k_r, (R,) its variance)."""
     told, answered, squares, draws = (np.zeros(count) for _ in range(4))
     for share, sample in zip(shares, samples, strict=True):
         rows = sample.stage.used
@@ -89,12 +130,24 @@ def labelable(samples: Sequence[StageSample], pool: Pool, history: History) -> L
         draws += np.bincount(codes[rows], minlength=count)
     overall = float(told.sum() / answered.sum()) if answered.sum() > 0 else 1.0
     seen = np.divide(told, answered, out=np.full(count, overall), where=answered > 0)
-    share = (draws * seen + PRIOR * overall) / (draws + PRIOR)
+    able = (draws * seen + PRIOR * overall) / (draws + PRIOR)
     effective = np.divide(answered**2, squares, out=np.zeros(count), where=squares > 0)
-    variance = share * (1 - share) / np.maximum(effective + PRIOR, 1.0)
-    open_ = known < 0
-    open_[skipped] = False
-    stands = np.where(open_, share[codes], 1.0)
-    stands[skipped[known[skipped] < 0]] = NOTHING
-    rows_meant = np.ones(len(pool)) if pool.weights is None else pool.weights
-    return Labelable(codes, open_, share, variance, rows_meant * stands)
+    return able, able * (1 - able) / np.maximum(effective + PRIOR, 1.0)
+
+
+def _draws(estimator: Difference, open_: Array, rows_meant: Array) -> tuple[Array, Array, Array | None]:
+    """((n,) answered draws of all parts, (n,) their expansion to the points without an answer, (n,) their groups)."""
+    rows, expansions, units = [], [], []
+    for part in estimator.parts:
+        stage, inside = part.stage, part.rest.copy()
+        inside[part.labelled] = True
+        used = stage.used[inside[stage.used]]
+        chance = np.maximum(stage.chances[used], 1e-12)
+        odds = (1 - chance) / chance
+        speaks_for = float(rows_meant[open_ & inside & stage.population].sum())
+        total = float((odds * rows_meant[used]).sum())
+        rows.append(used)
+        expansions.append(part.share * odds * (speaks_for / total if total > 0 else 0.0))
+        units.append(None if stage.units is None else np.unique(stage.units[used], return_inverse=True)[1])
+    groups = None if estimator.units is None else numbered(units)
+    return np.concatenate(rows), np.concatenate(expansions), groups

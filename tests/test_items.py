@@ -1,6 +1,7 @@
 """What a labeller is shown: keys, groups, pairs, DICOM and TIFF."""
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 
 import altmas
 from altmas.errors import PlanError
+from altmas.items.conversations import conversation
 from altmas.items.groups import class_groups
 from altmas.items.images import NoImage, image_bytes, image_shown, looks_like_image
 from altmas.items.keys import class_keys
 from altmas.items.pairs import Pair, pair_of
+from altmas.items.parts import parts_of, text_of
 from altmas.items.scans import Window, read_scan
 from altmas.items.search import found
 from altmas.web.annotator_api import HAND
@@ -196,3 +199,31 @@ def test_a_window_can_be_asked_for_and_is_told(tmp_path: Path) -> None:
         assert other.headers["x-window"].startswith("2000,4000,")
         assert page.get(f"{address}?center=nan&width=4000").status_code == 422
         assert page.get(f"{address}?center=1&width=0").status_code == 422
+
+
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": "x"}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "look", "arguments": {"at": "x"}}}]},
+]
+
+
+def test_the_messages_of_a_chat_are_shown_as_a_conversation() -> None:
+    words = 'system: Be brief.\n\nuser: What is this?\n[image_url]\n\nassistant: calls look({"at": "x"})'
+    assert conversation(CHAT) == conversation(json.dumps(CHAT)) == conversation(np.array(CHAT, object)) == words
+    assert conversation([{"from": "human", "value": "hello"}]) == "human: hello"
+    pool = altmas.Pool(None, ["a", "b"], items=[{"chat": CHAT, "answer": "a cat"}, {"chat": [], "answer": None}])
+    assert [part["text"] for part in parts_of(pool, 0)] == [words, "a cat"]
+    assert [part["text"] for part in parts_of(pool, 1)] == ["[]", None]
+
+
+@pytest.mark.parametrize(
+    "value", ["[{not json", "plain text", [1, 2], [{"role": "user"}], [], {"role": "user"}, 3, "[{}]"]
+)
+def test_what_is_no_conversation_is_shown_as_it_is(value: object) -> None:
+    assert conversation(value) is None
+
+
+def test_nested_values_are_shown_as_indented_json() -> None:
+    assert text_of({"a": [1, {"b": "é"}]}) == '{\n  "a": [\n    1,\n    {\n      "b": "é"\n    }\n  ]\n}'
+    assert text_of((1, np.float64(2.5), np.int64(3))) == "[\n  1,\n  2.5,\n  3\n]"

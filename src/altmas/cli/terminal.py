@@ -18,6 +18,7 @@ from altmas.cli.show import counted, harmless
 from altmas.errors import AltmasError
 from altmas.items.keys import COMMANDS, DIGITS, shown_order
 from altmas.items.pairs import Pair, pair_of, shown_keys
+from altmas.items.parts import text_of
 from altmas.items.search import found
 from altmas.pool.naming import Name
 from altmas.session import Query, Session
@@ -291,11 +292,11 @@ def _text(query: "Query") -> str:
     """An item as text; its id only where there is nothing else to recognise it by."""
     if query.item is None:
         return harmless(query.id)
-    return _rows(query.item) if isinstance(query.item, Mapping) else harmless(query.item)
+    return _rows(query.item) if isinstance(query.item, Mapping) else harmless(text_of(query.item))
 
 
 def _rows(values: Mapping[str, object]) -> str:
-    return "\n".join(f"{harmless(name)}: {harmless(value)}" for name, value in values.items())
+    return "\n".join(f"{harmless(name)}: {harmless(text_of(value))}" for name, value in values.items())
 
 
 def _duration(seconds: float) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from altmas.items.conversations import conversation, structured
 from altmas.items.images import NoImage, image_shown, is_image_path, looks_like_image
 from altmas.items.pairs import Pair
 from altmas.items.scans import Window
@@ -80,12 +81,12 @@ def _fields(item: Any) -> list[tuple[str | None, Any]]:
 def _part(number: int, name: str | None, value: Any) -> Part:
     if looks_like_image(value):
         return {"kind": "image", "name": name, "number": number}
-    text = _text(value)
+    text = text_of(value)
     return {"kind": "text" if name is None else "value", "name": name, "text": text}
 
 
-def _text(value: Any) -> str | None:
-    """A value as text; None where it is missing."""
+def text_of(value: Any) -> str | None:
+    """A value as a labeller reads it; None where it is missing."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -94,6 +95,10 @@ def _text(value: Any) -> str | None:
         return f"{value:.6g}"
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
+    if (messages := conversation(value)) is not None:
+        return messages
+    if isinstance(value, list | tuple | dict):
+        return structured(value)
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=4, threshold=200, separator=", ")
     return str(value)

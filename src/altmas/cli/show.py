@@ -50,7 +50,10 @@ def _escaped(code: int) -> str:
 
 def one_line(item: object) -> str:
     """What a labeller is shown, on one line."""
-    text = ", ".join(f"{name}: {value}" for name, value in item.items()) if isinstance(item, Mapping) else str(item)
+    from altmas.items.parts import text_of
+
+    named = item.items() if isinstance(item, Mapping) else [("", item)]
+    text = ", ".join(f"{name}: {text_of(value)}" if name else str(text_of(value)) for name, value in named)
     return " ".join(text.split())
 
 

@@ -1,7 +1,7 @@
 """Conversations: the messages of a chat, as programs that evaluate language models keep them, in words.
 
-A message has a role and a content, {"role": "user", "content": "..."}, or {"from": "human", "value": "..."}. The content
-is a text or a list of parts, of which texts are shown and others named. What a model calls is shown behind its
+A message has a role and a content, {"role": "user", "content": "..."}, or {"from": "human", "value": "..."}. The
+content is a text or a list of parts, of which texts are shown and others named. What a model calls is shown behind its
 message.
 """
 

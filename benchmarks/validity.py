@@ -143,6 +143,8 @@ class Telling:
     waiting      points that are asked for and wait;  shuffled  whether they are answered in any order
     volunteered  errors that somebody tells without having been asked, after 60 labels
     skipped      share of the points that nobody can label, whatever their truth
+    hard_skipped whether nobody can label half of the points that a model has wrong, and a tenth of the others: figures
+                 are then about the points that can be labelled, the same ones in all runs
     mistaken     share of the labels that are wrong at first and corrected with the next ten, after everybody looked
     left_open    whether nobody ever answers the points that the model has wrong
     grows        whether the second half of the pool comes as a wave after `EARLY` labels
@@ -152,6 +154,7 @@ class Telling:
     shuffled: bool = False
     volunteered: int = 0
     skipped: float = 0.0
+    hard_skipped: bool = False
     mistaken: float = 0.0
     left_open: bool = False
     grows: bool = False
@@ -164,6 +167,7 @@ TELLINGS = {
     "30 wait, any order": Telling(waiting=30, shuffled=True),
     "errors volunteered": Telling(volunteered=10),
     "a tenth skipped": Telling(skipped=0.1),
+    "hard ones skipped": Telling(hard_skipped=True),
     "corrected later": Telling(mistaken=0.1, waiting=30),
     "errors left open": Telling(left_open=True),
     "half comes later": Telling(grows=True),
@@ -179,6 +183,8 @@ def told(method: Method, task: Task, truth: Array, history: History, labels: int
         history = replace(first, n_points=len(task.pool), grown=((len(half), len(first.batches)),))
     rng = np.random.default_rng([task.seed, 1])
     silent = np.random.default_rng([task.seed, 2]).random(len(truth)) < telling.skipped
+    if telling.hard_skipped:
+        silent |= ~labelable(task.pool, truth)
     mistaken = np.random.default_rng([task.seed, 3]).random(len(truth)) < telling.mistaken
     avoided = (truth != task.pool.predictions) & telling.left_open
 
@@ -197,6 +203,12 @@ def told(method: Method, task: Task, truth: Array, history: History, labels: int
             errors = np.flatnonzero(history.open & (truth != task.pool.predictions))[: telling.volunteered]
             history = replace(history, labels={**history.labels, **{int(row): int(truth[row]) for row in errors}})
     return replace(history, labels={row: int(truth[row]) for row in history.labels})
+
+
+def labelable(pool: Pool, truth: Array) -> Array:
+    """(N,) points that can be labelled where hard ones are skipped."""
+    wrong = np.any([model.predictions != truth for model in pool.models], axis=0)
+    return np.asarray(np.random.default_rng(4).random(len(truth)) >= np.where(wrong, 0.5, 0.1))
 
 
 @cache
@@ -268,6 +280,8 @@ def cells(cases: Sequence[str], methods: Sequence[str]) -> Iterator[Cell]:
     for case in ("plain 0.85", "two levels", "letters", "drift"):
         if case in cases and "assured" in methods:
             yield from (Cell(case, telling, "assured") for telling in TELLINGS if telling != "lockstep")
+    if "two models" in cases and "assured" in methods:
+        yield Cell("two models", "hard ones skipped", "assured")
 
 
 @cache
@@ -333,8 +347,7 @@ def rows_of(cell: Cell, table: Sequence[Row]) -> Iterator[Row]:
         yield from old.values()
         return
     case = CASES[cell.case]
-    pool, truth = made(cell.case)
-    exact = truth_values(pool, truth, metric_set(case.metrics, pool))
+    exact = exact_values(cell)
     for labels in case.labels:
         values = np.array([line[str(labels)] for line in runs], np.float64)
         for column, (metric, value) in enumerate(exact.items()):
@@ -349,6 +362,15 @@ def rows_of(cell: Cell, table: Sequence[Row]) -> Iterator[Row]:
                 **summary(values[:, column], value),
             }
             yield joined(old[metric, labels], new) if (metric, labels) in old else new
+
+
+def exact_values(cell: Cell) -> Mapping[str, float]:
+    """The truth of every metric of a cell; where hard points are skipped, that of the points that can be labelled."""
+    pool, truth = made(cell.case)
+    if TELLINGS[cell.telling].hard_skipped:
+        able = np.flatnonzero(labelable(pool, truth))
+        pool, truth = pool._at(able), truth[able]
+    return truth_values(pool, truth, metric_set(CASES[cell.case].metrics, pool))
 
 
 def summary(values: Array, truth: float) -> Row:
@@ -453,8 +475,8 @@ def _below(coverage: float, runs: int) -> bool:
 TEXT = """# Does the interval hold where it hurts?
 
 Pools made to break intervals, told as people tell: in lockstep (ten asked, ten told), with items that wait, out of
-order, with errors that somebody volunteers in the middle or leaves open for ever, with half of the pool coming as a
-wave after 30 labels. 95 % intervals for one look,
+order, with errors that somebody volunteers in the middle or leaves open for ever, with points that nobody can label,
+most of them hard ones, with half of the pool coming as a wave after 30 labels. 95 % intervals for one look,
 `assured` beside a plain random sample (`tradition`) on the same pool. This page and
 `benchmarks/results/validity.csv` are written by
 

@@ -85,6 +85,17 @@ def test_labels_that_were_wrong_are_corrected_and_silent_points_are_skipped():
     assert silent.skipped and not set(silent.skipped) & set(silent.labels) and silent.drawn_labels == 60
 
 
+def test_hard_points_are_skipped_more_often_and_the_truth_is_that_of_the_others():
+    cell = validity.Cell("plain 0.85", "hard ones skipped", "assured")
+    pool, truth = validity.made(cell.case)
+    able, wrong = validity.labelable(pool, truth), pool.predictions != truth
+    assert 0.4 < able[wrong].mean() < 0.6 and 0.85 < able[~wrong].mean() < 0.95
+    assert validity.exact_values(cell)["accuracy"] == pytest.approx((~wrong)[able].mean())
+    method, task = METHODS["assured"](), Task(pool, metric_set(["accuracy"], pool), seed=0)
+    history = validity.told(method, task, truth, History(len(pool)), 60, validity.TELLINGS[cell.telling])
+    assert history.skipped and not able[list(history.skipped)].any() and able[list(history.labels)].all()
+
+
 def test_a_pool_that_grows_has_its_second_half_after_thirty_labels():
     pool, truth = validity.plain(0.8, 400)
     method, task = METHODS["assured"](), Task(pool, metric_set(["accuracy"], pool), seed=0)

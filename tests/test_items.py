@@ -211,19 +211,42 @@ CHAT = [
 def test_the_messages_of_a_chat_are_shown_as_a_conversation() -> None:
     words = 'system: Be brief.\n\nuser: What is this?\n[image_url]\n\nassistant: calls look({"at": "x"})'
     assert conversation(CHAT) == conversation(json.dumps(CHAT)) == conversation(np.array(CHAT, object)) == words
+    assert conversation(json.dumps(CHAT, indent=2)) == words
     assert conversation([{"from": "human", "value": "hello"}]) == "human: hello"
+    calls = {"role": "assistant", "tool_calls": np.array([{"name": "look", "input": {"at": np.int64(3)}}], object)}
+    assert conversation([calls]) == 'assistant: calls look({"at": 3})'
+    assert conversation([{"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "1"}}]) == (
+        "assistant: calls f(1)"
+    )
+    assert conversation([{"role": "tool", "content": "4", "tool_calls": float("nan")}]) == "tool: 4"
     pool = altmas.Pool(None, ["a", "b"], items=[{"chat": CHAT, "answer": "a cat"}, {"chat": [], "answer": None}])
     assert [part["text"] for part in parts_of(pool, 0)] == [words, "a cat"]
     assert [part["text"] for part in parts_of(pool, 1)] == ["[]", None]
 
 
 @pytest.mark.parametrize(
-    "value", ["[{not json", "plain text", [1, 2], [{"role": "user"}], [], {"role": "user"}, 3, "[{}]"]
+    "value",
+    [
+        "[{not json",
+        '[{"a":' * 100_000,
+        "plain text",
+        [1, 2],
+        [{"role": "user"}],
+        [],
+        {"role": "user"},
+        3,
+        "[{}]",
+        [{"from": 0, "to": 5, "value": "x"}],
+        np.zeros((3, 3)),
+    ],
 )
 def test_what_is_no_conversation_is_shown_as_it_is(value: object) -> None:
     assert conversation(value) is None
 
 
 def test_nested_values_are_shown_as_indented_json() -> None:
+    circle: list[object] = []
+    circle.append(circle)
+    assert text_of({(1, 2): 3}) == "{(1, 2): 3}" and text_of(circle) == "[[...]]"  # as Python has what JSON has not
     assert text_of({"a": [1, {"b": "é"}]}) == '{\n  "a": [\n    1,\n    {\n      "b": "é"\n    }\n  ]\n}'
     assert text_of((1, np.float64(2.5), np.int64(3))) == "[\n  1,\n  2.5,\n  3\n]"

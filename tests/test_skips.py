@@ -165,19 +165,30 @@ def test_slopes_are_how_the_shares_move_a_metric_and_corrections_sums_over_draws
             step = 0.01 * np.eye(2)[answer]
             moved = (value(able.share + step, metric).value - value(able.share - step, metric).value) / 0.02
             assert slope == pytest.approx(moved, abs=0.1)  # E_f stands for the estimate
-        moved, variance = able.correction(linear.sides)
-        terms, points = [], np.flatnonzero(able.open)
+        moved, squares = 0.0, 0.0  # (V22)
+        answered = {*history.labels, *history.skipped}
+        means = able.moved_by(linear.sides)
         for share, sample in zip(Estimators(samples, task, history)(None).shares, samples, strict=True):
-            rows, chances = sample.stage.used, sample.stage.chances
-            left = (1 - chances[rows]) / chances[rows]
-            scale = sample.stage.population[points].sum() / left.sum()
-            for row, odds in zip(rows.tolist(), left, strict=True):
-                surprise = (row in history.labels) - able.share[able.codes[row]]
-                terms.append(share * scale * odds * surprise * able.moved_by(linear.sides)[row])  # (V22)
-        assert moved == pytest.approx(sum(terms))
+            stage, drawn = sample.stage, sample.stage.used.tolist()
+            undrawn = [row for row in np.flatnonzero(stage.population).tolist() if row not in drawn]
+            odds = {row: (1 - stage.chances[row]) / stage.chances[row] for row in drawn}
+            scale = len(undrawn) / sum(odds.values())
+            for row in drawn + undrawn:
+                residual = (row in history.labels) - able.share[able.codes[row]]
+                term = share * residual * means[row]
+                if row in odds:
+                    moved += scale * odds[row] * term
+                    squares += (scale * odds[row] * term) ** 2 / (1 - stage.chances[row])
+                elif row in answered:
+                    moved -= term
+        assert able.moved(linear.sides) == pytest.approx(moved)
         of_shares = float((able.slopes(linear.sides) ** 2 * able.variance).sum())
-        assert variance == pytest.approx(max(sum(np.square(terms)), of_shares))
+        assert able.variance_of(linear.sides) == pytest.approx(max(squares, of_shares))
+        corrected = able.corrected(linear)
+        assert corrected.value == pytest.approx(linear.value + moved)
+        assert sum(corrected.left) == pytest.approx(sum(linear.left))
     assert widened((0.4, 0.65), 0.5, 0.1, (0.0, 0.6)) == pytest.approx((0.5 - np.sqrt(0.02), 0.6))
+    assert np.isnan(widened((np.nan, np.nan), 0.5, 0.1, (0.0, 1.0))).all()
 
 
 def test_without_skips_nothing_changes():
@@ -230,10 +241,22 @@ def test_a_ranking_is_about_the_points_that_can_be_labelled():
     contest, found = method.contest(task, history, metric_set("accuracy", pool)), method.estimate(task, history)
     assert history.skipped and contest.values == pytest.approx([found[0].value, found[1].value], abs=1e-4)
     assert contest.interval(0, 1, normal_quantile(0.95)) == pytest.approx((found[2].low, found[2].high), abs=1e-4)
-    noise = contest.roots[-len(history.drawn) :]  # one row for each answered draw
-    assert (noise[:, 0] - noise[:, 1]).sum() == pytest.approx(
-        sum(
-            sign * (value - side.value)
-            for sign, value, side in zip((1, -1), contest.values, contest.sides, strict=True)
-        )
-    )
+    shown = float(((contest.roots[:, 0] - contest.roots[:, 1]) ** 2).sum())
+    without = Assured()._contest(task, history, method._samples(task, history, stages_of(history)), contest.metrics)
+    assert contest.shown[0, 1] == pytest.approx(shown) and len(contest.roots) > len(without.roots)
+
+
+def test_with_every_point_answered_figures_are_those_of_the_labels():
+    """Skipped points are no points without a label: nothing is left to be estimated."""
+    pool, truth, silent = of_hard_points(1, n=150)
+    names = ("v1: accuracy", "v2: accuracy", "v2: accuracy - v1: accuracy")
+    task = Task(pool, metric_set(names, pool), seed=1)
+    history = told(task, truth, silent, int((~silent).sum()))
+    for row in np.flatnonzero(history.open).tolist():  # skipped ones that no draw has reached
+        history = replace(history, skipped={**history.skipped, row: "blurred"})
+    first, second = ((model.predictions == truth)[~silent].mean() for model in pool.models)
+    for found, true in zip(Assured().estimate(task, history), (first, second, second - first), strict=True):
+        assert (found.value, found.low, found.high) == pytest.approx((true,) * 3)
+        assert "had no answer" in found.note
+    contest = Assured().contest(task, history, metric_set("accuracy", pool))
+    assert contest.exact and contest.interval(0, 1, 1.96) == pytest.approx((first - second,) * 2)

@@ -224,9 +224,9 @@ def test_a_stage_counts_by_its_groups_and_not_by_which_of_them_were_drawn():
         size = {g: stage.sizes[groups == g][0] for g in range(50)}
         mean = sum(size[g] * m for g, m in members.items()) / sum(size[g] for g, m in members.items() if m)
         drawn = len(set(groups[sample.rows[inside[sample.rows]]].tolist()))
-        assert sample.labels_in(None if inside.all() else inside) == pytest.approx(drawn * mean)
-    whole = replace(sample, rows=np.flatnonzero(stage.population))
-    assert whole.labels_in() == stage.population.sum()
+        assert sample.answers_in(None if inside.all() else inside) == pytest.approx(drawn * mean)
+    whole = replace(sample, stage=replace(stage, used=np.flatnonzero(stage.population)))
+    assert whole.answers_in() == stage.population.sum()
 
 
 def test_what_stayed_unseen_is_a_set_of_whole_groups():

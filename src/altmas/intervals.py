@@ -90,8 +90,8 @@ def reach(quantile: float, variance: float, skew: float, curve: float, unseen: f
     variance that stays as it is.                                                                           (V21)
     """
     scored = _scored(quantile, variance, skew, curve)
-    if skew < 0 < met:
-        scored = max(scored, min(met, _scored(quantile, variance, 0.0, curve)))
+    if skew < 0:
+        scored = max(scored, min(_scored(quantile, variance, 0.0, curve), met))
     return max(scored, unseen)
 
 
@@ -172,7 +172,7 @@ def share_evidence(share: float, trials: float, quantile: float) -> Evidence:
     if trials < FEW_TRIALS:
         often = 1 - exact_lower(1 - rare, trials, quantile) - rare
     unseen = (seldom, often) if share <= 0.5 else (often, seldom)
-    return Evidence(share * (1 - share) / trials, -tilt, tilt, 1 / trials, 0.0, 0.0, *unseen)
+    return Evidence(share * (1 - share) / trials, -tilt, tilt, 1 / trials, unseen_low=unseen[0], unseen_high=unseen[1])
 
 
 def share_interval(share: float, trials: float, quantile: float, half_point: float = 0.0) -> tuple[float, float]:
@@ -246,7 +246,7 @@ def reach_of_few(total: float, squares: float, tail: float) -> float:
 
     They are worth k = total^2 / squares equal events. The expectation of k events has the lower bound G(k; a), the
     quantile of the gamma distribution with shape k, which leaves total (1 - G(k; a) / k). With equal weights it is that
-    of Clopper and Pearson for few events in many trials; Fay and Feuer (1997). One event may stand for 1/40 of itself.
+    of Clopper and Pearson for few events in many trials; Fay and Feuer (1997). One event has a lower bound of about a.
     """
     from scipy.special import gammaincinv
 

@@ -348,7 +348,7 @@ class Assured(Method):
             linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
         pairs = [self._answer(task, linear, factor, able) for linear in linearised]
         parts = [among.linearised(part, missed_tail(factor)) for _, part in metric.parts]
-        values = [_value_and_variance(linear, able)[0] for linear in parts]
+        values = [_in_bounds(linear if able is None else able.corrected(linear)) for linear in parts]
         return gap_of(metric, pairs, values, task.confidence)
 
     def _answer(self, task: Task, linear: Linearised, factor: float, able: Labelable | None = None) -> Estimate:
@@ -356,12 +356,16 @@ class Assured(Method):
         common = (task.confidence, linear.labels)
         if linear.unlabelled == 0 and not math.isnan(linear.value) and not task.beyond:
             value, worth = linear.value, float(linear.of_points)
-            return Estimate(metric.name, value, value, value, *common, worth, kind, exact_note(linear))
+            note = skip_note(metric, value, linear.labels, linear.skipped) if linear.skipped else exact_note(linear)
+            return Estimate(metric.name, value, value, value, *common, worth, kind, note)
         if math.isnan(linear.value) or (linear.drawn == 0 and linear.unlabelled > 0) or not linear.told:
             return Estimate(
                 metric.name, math.nan, math.nan, math.nan, *common, note=insufficient(metric, linear, len(task.pool))
             )
-        value, of_skips = _value_and_variance(linear, able)
+        of_skips = 0.0
+        if able is not None:
+            linear, of_skips = able.corrected(linear), able.variance_of(linear.sides)
+        value = _in_bounds(linear)
         if metric.about.over_classes and linear.labels < linear.classes:
             note = f"no interval: fewer labels ({linear.labels}) than classes ({linear.classes}) to average over"
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
@@ -379,9 +383,9 @@ class Assured(Method):
         if linear.skipped:
             note = skip_note(metric, value, linear.labels, linear.skipped)
         least = 0.0 if ahead is None else ahead.least_half_width(factor)
-        worth = linear.effective_labels()
+        worth = linear.effective_labels(of_skips)
         if ahead is not None and not task.ahead:
-            worth = linear.effective_labels(ahead.evidence.variance, task.fraction)
+            worth = linear.effective_labels(of_skips + ahead.evidence.variance, task.fraction)
         if linear.unreached:
             note, worth = unreached_note(linear), math.nan
         return Estimate(metric.name, value, low, high, *common, worth, kind, note, least_half_width=least)
@@ -437,11 +441,10 @@ class _Held(Assured):
         return self.sizes, self.gain
 
 
-def _value_and_variance(linear: Linearised, able: Labelable | None) -> tuple[float, float]:
-    """(the estimate of a metric inside its bounds, the variance that skips add to it)."""
-    moved, variance = (0.0, 0.0) if able is None else able.correction(linear.sides)
+def _in_bounds(linear: Linearised) -> float:
+    """The estimate of a metric, inside its bounds."""
     low, high = linear.metric.bounds
-    return min(high, max(low, linear.value + moved)), variance
+    return min(high, max(low, linear.value))
 
 
 def _passed_over(later: list[Stage]) -> bool:

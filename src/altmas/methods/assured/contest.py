@@ -23,7 +23,7 @@ from altmas.errors import MetricError, PlanError
 from altmas.history import History
 from altmas.intervals import missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
-from altmas.methods.assured.estimator import Difference, Expected, Side
+from altmas.methods.assured.estimator import Difference, Expected, Side, Sides
 from altmas.methods.assured.linearised import Estimators, Linearised, linearised_sum
 from altmas.methods.assured.parts import Part
 from altmas.methods.assured.skips import Labelable, widened
@@ -74,14 +74,12 @@ class Contest:
     @cached_property
     def values(self) -> Array:
         """(K,) the estimates."""
-        return np.asarray([side.value for side in self.sides] + self._of_skips.sum(0))
+        values = [side.value + self._moved(((1.0, self.estimator, side),)) for side in self.sides]
+        return np.array(values, np.float64)
 
-    @cached_property
-    def _of_skips(self) -> Array:
-        """(m, K) the terms by which skips move the estimates (V22); no row without skips."""
-        if self.able is None or self.unlabelled == 0:
-            return np.zeros((0, len(self.metrics)))
-        return np.column_stack([self.able.terms([(1.0, self.estimator, side)]) for side in self.sides])
+    def _moved(self, sides: Sides) -> float:
+        """By how much skips move an estimate (V22)."""
+        return 0.0 if self.able is None or self.exact else self.able.moved(sides)
 
     @cached_property
     def scores(self) -> Array:
@@ -153,10 +151,12 @@ class Contest:
 
     @cached_property
     def roots(self) -> Array:
-        """(n, K) R_k, and the terms of skips; one row for each group of a sample where whole groups are drawn (U3)."""
+        """(n, K) R_k, and roots of skips (V22); one row for each group where whole groups are drawn (U3)."""
         stages = zip(self.estimator.parts, self._residuals, strict=True)
         by_draw = [np.column_stack([_by_draw(part, column) for column in residuals.T]) for part, residuals in stages]
-        return np.concatenate([*by_draw, self._of_skips])
+        if self.able is not None:
+            by_draw.append(np.column_stack([self.able.roots([(1.0, self.estimator, side)]) for side in self.sides]))
+        return np.concatenate(by_draw)
 
     @cached_property
     def shown(self) -> Array:
@@ -238,10 +238,10 @@ class Contest:
         ahead = ahead_of(linear, missed_tail(factor), self.fraction) if self.ahead else None
         if ahead is not None and ahead.too_few:
             return math.nan, math.nan
-        ends = interval_of(linear, value, factor, ahead)
         if self.able is None:
-            return ends
-        return widened(ends, value, factor * math.sqrt(self.able.correction(linear.sides)[1]), linear.metric.bounds)
+            return interval_of(linear, value, factor, ahead)
+        ends, more = interval_of(self.able.corrected(linear), value, factor, ahead), self.able.variance_of(linear.sides)
+        return widened(ends, value, factor * math.sqrt(more), linear.metric.bounds)
 
     def _difference(self, k: int, j: int, factor: float) -> Linearised:
         return linearised_sum(difference(self.metrics[k], self.metrics[j]), self.among, missed_tail(factor))

@@ -6,10 +6,10 @@ and labels of its own sample outside the point's fold, so nothing that a point's
            + h_s * sum over its sample of (1/p_i - 1) e_i,     e_i = onehot(y_i) - f_s[i]                       (V5)
     h_s  = (points of T_s without a label) / sum over the sample of (1/p_i - 1)
     That = sum_s c_s T_s,   c_s in proportion to gain_s n_s / (N_s (N_s - n_s))                                 (V6)
-with N_s points in the population of the stage, n_s labels in its sample, and the gain expected when it began: one over
-the variance of T_s, as far as it was known before the stage had a label. For some of the points, such as a slice or,
-once half of them are labelled, those that a precision or a difference of two means depends on, N_s and n_s are those
-among them: given how many labels fell there, these are a sample of them                                       (V12)
+with N_s points in the population of the stage, n_s answered draws in its sample, and the gain expected when it began:
+one over the variance of T_s, as far as it was known before the stage had a label. For some of the points, such as a
+slice or, once half of them are labelled, those that a precision or a difference of two means depends on, N_s and n_s
+are those among them: given how many draws fell there, these are a sample of them                              (V12)
 A pool that grew has domains d, points that came together. A stage is about the domains that were there when it began:
     That = sum_d sum over the stages about d of c_sd T_sd,   c_sd as in (V6) with N_sd and n_sd in place of N_s and n_s
     n_sd = n_s * (sum of sizes over the population in d) / (sum of sizes over the population)                   (V7)
@@ -100,7 +100,7 @@ class Difference:
         """(S,) c_s of (V6)."""
         worth = []
         for sample in self.samples:
-            size, n = int(sample.stage.population.sum()), sample.labels_in()
+            size, n = int(sample.stage.population.sum()), sample.answers_in()
             worth.append(sample.stage.gain * n / (size * max(size - n, 1e-9)))
         return np.asarray(worth) / sum(worth)
 
@@ -133,7 +133,7 @@ class Difference:
 
     @cached_property
     def unreached(self) -> Mask:
-        """(N,) unlabelled points inside of which the stages with a label say nothing; those that were skipped aside.
+        """(N,) unlabelled points inside of which the stages with a label say nothing.
 
         They came later, or had a label that was taken back since when one of the stages began: it could not draw them,
         and what was told unasked may be anything but a sample.
@@ -142,9 +142,7 @@ class Difference:
         for sample in self.samples:
             reached |= sample.stage.population
             lost |= sample.stage.within & ~sample.stage.population
-        unreached = self.unlabelled & (lost | ~reached)
-        unreached[self.skipped] = False
-        return unreached
+        return np.asarray(self.unlabelled & (lost | ~reached))
 
     @cached_property
     def belief(self) -> Belief:
@@ -176,8 +174,10 @@ class Difference:
 
     @cached_property
     def unlabelled(self) -> Mask:
-        """(N,) points inside without a label."""
-        return np.asarray(self.inside & (self.known < 0))
+        """(N,) points inside without a label, those that were skipped aside: of them figures say nothing."""
+        unlabelled = self.inside & (self.known < 0)
+        unlabelled[self.skipped] = False
+        return np.asarray(unlabelled)
 
     @cached_property
     def unlabelled_share(self) -> Array:

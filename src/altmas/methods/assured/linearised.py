@@ -133,7 +133,10 @@ class Linearised:
         by_side = [group.raised for group in self.groups], [group.lowered for group in self.groups]
         for mets, rest in zip(by_side, left, strict=True):
             scaled = [met.scaled(scale) for scale, met in zip(scales, mets, strict=True)]
-            before, total = sum(met.distances[0] for met in mets), sum(scaled[1:], scaled[0])
+            total, in_groups = scaled[0], self.together is not None
+            for other in scaled[1:]:
+                total = total.plus(other, together=in_groups)
+            before = sum(met.distances[0] for met in mets)
             larger = total.distances[0] / before if before > 0 else max(scales)
             reaches.append(total.reach(larger * rest, self.tail))
         return reaches[0], reaches[1]

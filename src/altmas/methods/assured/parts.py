@@ -33,13 +33,14 @@ class StageSample:
     left_open: int | None = None
     folds: Array | None = None
 
-    def labels_in(self, inside: Mask | None = None) -> float:
-        """n_s of (V6) and (V12): labels of its sample, inside if given.
+    def answers_in(self, inside: Mask | None = None) -> float:
+        """n_s of (V6) and (V12): answered draws of its sample, skipped ones included, inside if given.
 
         Of whole groups, as many as the groups of the sample bring on average (U6): which of them were drawn, large ones
         or small ones, must not decide how much the stage counts.
         """
-        rows = self.rows if inside is None else self.rows[inside[self.rows]]
+        answered = self.stage.used
+        rows = answered if inside is None else answered[inside[answered]]
         units = self.stage.units
         if units is None or not len(rows):
             return len(rows)
@@ -169,7 +170,7 @@ def shares_in(samples: Sequence[StageSample], rows: slice) -> Array:
             worth.append(1e30)
             continue
         whole = float(sizes[sample.stage.population].sum())
-        n = min(len(sample.rows) * float(sizes[rows][members].sum()) / whole, float(size))
+        n = min(len(sample.stage.used) * float(sizes[rows][members].sum()) / whole, float(size))
         worth.append(sample.stage.gain * n / (size * max(size - n, 1e-9)))
     return np.asarray(worth) / sum(worth)
 
@@ -182,7 +183,7 @@ def shares_among(samples: Sequence[StageSample], inside: Mask, otherwise: Array)
     """
     worth = []
     for sample in samples:
-        n, size = sample.labels_in(inside), int((sample.stage.population & inside).sum())
+        n, size = sample.answers_in(inside), int((sample.stage.population & inside).sum())
         worth.append(1e30 if size == 0 else sample.stage.gain * n / (size * max(size - n, 1e-9)))
     return np.asarray(worth) / sum(worth) if sum(worth) > 0 else otherwise
 

@@ -5,26 +5,26 @@ share that can be labelled is
     k_r = (n_r K_r + s K) / (n_r + s),   K_r = sum over labelled draws of 1/p / sum over answered draws of 1/p   (V16)
 with n_r answered draws there, K the same over all r, and s = `PRIOR` draws of a prior. Each such point then stands for
 k_r points, as rows with weights do (W1), and a skipped one for none. That supposes that a point with the answer r can
-be labelled whatever else it looks like. Hard points are skipped more often, and a belief knows which are hard: with
-L_j = 1 where a draw got a label and 0 where it was skipped, and m_i = E_f D_i - mean of D, what the metric moves by if
-point i is one more that can be labelled, the estimate is moved by
-    sum_s c_s h_s sum over answered draws of (1/p_j - 1) (L_j - k_j) m_j                                        (V22)
-    h_s = (points without an answer in the population) / sum over the answered draws of (1/p_j - 1)
-so that the sum of L_i m_i over the pool is estimated without bias, whatever skips depend on. The variance of these
-terms widens the interval, at least by how far k_r may be off:
-    Var Q = max(sum of squared terms, sum_r (dQ/dk_r)^2 k_r (1 - k_r) / n_r),    dQ/dk_r = sum over r of m_i
-with n_r the effective number of draws there.
+be labelled whatever else it looks like. Hard points are skipped more often, and a belief knows which are hard. With
+L_j = 1 where a draw got a label and 0 where it was skipped, m_i = E_f D_i - mean of D what the metric moves by if point
+i is one more that can be labelled, and x_j = (L_j - k_j) m_j, the estimate is moved by
+    sum_s c_s [ h_s sum over its answered draws of (1/p_j - 1) x_j - sum over points that later stages answered of x_j ]
+    h_s = (points of the population that were not drawn) / sum over its answered draws of (1/p_j - 1)           (V22)
+so that every stage estimates the sum of L_i m_i over the pool without bias, whatever skips depend on. The variance of
+the first sum, sum_s c_s^2 h_s^2 sum of (1/p_j - 1)^2 x_j^2 / (1 - p_j), widens the interval, at least by how far k_r
+may be off: sum_r (dQ/dk_r)^2 k_r (1 - k_r) / (n + s), dQ/dk_r the sum over r of m_i, n the effective number of draws.
 """
 
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from altmas.history import History
 from altmas.methods.assured.estimator import Difference, Sides
+from altmas.methods.assured.linearised import Linearised
 from altmas.methods.assured.parts import StageSample
 from altmas.methods.assured.whole_groups import numbered, sums
 from altmas.pool import Pool
@@ -44,7 +44,9 @@ class Labelable:
     share     (R,) k_r;  variance (R,) of k_r
     rows_meant  (N,) how many rows each point stands for
     weight    (N,) how many of these can be labelled
-    rows      (n,) answered draws;  expansion (n,) c_s h_s (1/p - 1) of each;  surprise (n,) L - k
+    rows      (n,) answered points;  residual (n,) L - k of each
+    expansion (n,) c_s h_s (1/p - 1) of a draw, -c_s of a point that a later stage than s answered
+    scale     (n,) by which its term goes into the variance: expansion / sqrt(1 - p) of a draw, else 0
     units     (n,) the groups of the draws counted from 0, where whole groups are drawn; else None
     """
 
@@ -55,8 +57,9 @@ class Labelable:
     rows_meant: Array
     weight: Array
     rows: Array
+    residual: Array
     expansion: Array
-    surprise: Array
+    scale: Array
     units: Array | None = None
 
     def pool(self, pool: Pool) -> Pool:
@@ -80,21 +83,33 @@ class Labelable:
         """(R,) dQ/dk_r of a metric."""
         return np.bincount(self.codes[self.open], self.moved_by(sides)[self.open], len(self.share))
 
-    def terms(self, sides: Sides) -> Array:
-        """(n,) the terms of (V22), summed over groups where whole groups are drawn."""
-        terms = self.expansion * self.surprise * self.moved_by(sides)[self.rows]
-        return terms if self.units is None else sums(terms, self.units)
+    def moved(self, sides: Sides) -> float:
+        """By how much the estimate of a metric is moved (V22)."""
+        return float((self.expansion * self.residual * self.moved_by(sides)[self.rows]).sum())
 
-    def correction(self, sides: Sides) -> tuple[float, float]:
-        """(by how much the estimate of a metric is moved (V22), variance that skips add to it)."""
-        terms = self.terms(sides)
+    def roots(self, sides: Sides) -> Array:
+        """Signed roots of the squares whose sum is the variance of that; one for each group drawn as a whole."""
+        roots = self.scale * self.residual * self.moved_by(sides)[self.rows]
+        return roots if self.units is None else sums(roots, self.units)
+
+    def variance_of(self, sides: Sides) -> float:
+        """The variance that skips add to the estimate of a metric."""
         of_shares = float((self.slopes(sides) ** 2 * self.variance).sum())
-        return float(terms.sum()), max(float((terms**2).sum()), of_shares)
+        return max(float((self.roots(sides) ** 2).sum()), of_shares)
+
+    def corrected(self, linear: Linearised) -> Linearised:
+        """The metric with its estimate moved, and with what is left to both sides of it."""
+        moved, left = self.moved(linear.sides), linear.left
+        if left is not None:
+            left = max(left[0] + moved, 0.0), max(left[1] - moved, 0.0)
+        return replace(linear, value=linear.value + moved, left=left)
 
 
 def widened(ends: tuple[float, float], value: float, more: float, bounds: tuple[float, float]) -> tuple[float, float]:
     """An interval around the value that reaches `more` further, as errors that have nothing to do with it add up."""
     low, high = value - math.hypot(value - ends[0], more), value + math.hypot(ends[1] - value, more)
+    if math.isnan(low + high):
+        return math.nan, math.nan
     return max(bounds[0], low), min(bounds[1], high)
 
 
@@ -109,11 +124,13 @@ def labelable(samples: Sequence[StageSample], pool: Pool, history: History) -> L
     estimator = Difference(samples, pool, known, whole, skipped, domains)
     share, variance = _shares(samples, estimator.shares, codes, known, len(pool.classes))
     rows_meant = np.ones(len(pool)) if pool.weights is None else pool.weights
-    rows, expansions, units = _draws(estimator, open_, rows_meant)
     stands = np.where(open_, share[codes], 1.0)
     stands[skipped[known[skipped] < 0]] = NOTHING
-    surprise: Array = (known[rows] >= 0) - share[codes[rows]]
-    return Labelable(codes, open_, share, variance, rows_meant, rows_meant * stands, rows, expansions, surprise, units)
+    rows, expansion, scale, units = _answers(estimator, open_, rows_meant)
+    residual: Array = (known[rows] >= 0) - share[codes[rows]]
+    return Labelable(
+        codes, open_, share, variance, rows_meant, rows_meant * stands, rows, residual, expansion, scale, units
+    )
 
 
 def _shares(
@@ -135,19 +152,24 @@ def _shares(
     return able, able * (1 - able) / np.maximum(effective + PRIOR, 1.0)
 
 
-def _draws(estimator: Difference, open_: Array, rows_meant: Array) -> tuple[Array, Array, Array | None]:
-    """((n,) answered draws of all parts, (n,) their expansion to the points without an answer, (n,) their groups)."""
-    rows, expansions, units = [], [], []
+def _answers(estimator: Difference, open_: Array, rows_meant: Array) -> tuple[Array, Array, Array, Array | None]:
+    """rows, expansion, scale and units of `Labelable`."""
+    rows, expansions, scales, units = [], [], [], []
     for part in estimator.parts:
-        stage, inside = part.stage, part.rest.copy()
-        inside[part.labelled] = True
-        used = stage.used[inside[stage.used]]
+        stage, undrawn = part.stage, part.rest.copy()
+        undrawn[part.labelled] = True
+        used = stage.used[undrawn[stage.used]]
+        undrawn &= stage.population
+        undrawn[used] = False
+        since = np.flatnonzero(undrawn & ~open_)
         chance = np.maximum(stage.chances[used], 1e-12)
         odds = (1 - chance) / chance
-        speaks_for = float(rows_meant[open_ & inside & stage.population].sum())
         total = float((odds * rows_meant[used]).sum())
-        rows.append(used)
-        expansions.append(part.share * odds * (speaks_for / total if total > 0 else 0.0))
-        units.append(None if stage.units is None else np.unique(stage.units[used], return_inverse=True)[1])
-    groups = None if estimator.units is None else numbered(units)
-    return np.concatenate(rows), np.concatenate(expansions), groups
+        expansion = odds * (part.share * float(rows_meant[undrawn].sum()) / total if total > 0 else 0.0)
+        rows += [used, since]
+        expansions += [expansion, np.full(len(since), -part.share)]
+        scales += [expansion / np.sqrt(np.maximum(1 - chance, 1e-12)), np.zeros(len(since))]
+        if stage.units is not None:
+            units.append(np.unique(stage.units[np.concatenate([used, since])], return_inverse=True)[1])
+    groups = numbered(units) if estimator.units is not None else None
+    return np.concatenate(rows), np.concatenate(expansions), np.concatenate(scales), groups

@@ -21,7 +21,7 @@ from altmas.types import Array
 
 @dataclass(frozen=True)
 class Met:
-    """What labels have met that lies away from one end of what points can be.
+    """What labels have shown that lies away from one end of what points can be: errors, seen from the upper end.
 
     terms      (sum, sum of squares) of the terms that moved the estimate away from that end, positive
     distances  (sum, sum of squares) of how far the expanded labels of the samples are from it
@@ -34,17 +34,19 @@ class Met:
         """The same with every point moving the metric so many times as much."""
         return Met(*((scale * total, scale**2 * squares) for total, squares in (self.terms, self.distances)))
 
-    def __add__(self, other: "Met") -> "Met":
+    def plus(self, other: "Met", *, together: bool) -> "Met":
+        """Both; together  whether they may lie in the same groups: squares of sums are at most (a + b)^2 then."""
         pairs = ((self.terms, other.terms), (self.distances, other.distances))
-        return Met(*((one[0] + two[0], one[1] + two[1]) for one, two in pairs))
+        power = 0.5 if together else 1.0
+        return Met(*((one[0] + two[0], (one[1] ** power + two[1] ** power) ** (1 / power)) for one, two in pairs))
 
     def reach(self, left: float, tail: float) -> float:
         """How far the metric may lie towards that end.                                                      (V21)
 
         left  how far it would move if every unlabelled point were at that end
 
-        Few terms may add up to more than they should. And of what is left, only as much is sure to be there as labels
-        have met of it: a belief alone is no evidence.
+        Few terms may add up to more than they should. And of what is left, only the lower confidence bound of what
+        labels have met is sure to be there: a belief alone is no evidence.
         """
         sure = self.distances[0] - reach_of_few(*self.distances, tail)
         return max(reach_of_few(*self.terms, tail), left - sure)
@@ -122,7 +124,7 @@ class Terms:
         if among.units is None:
             return None
         units = numbered([part.units for part in among.parts])
-        scale = np.concatenate([part.share * part.expansion for part in among.parts])
+        scale = self._expansion
         lowest, highest = self.items.range()
         variances = np.concatenate([self.items.moments(part.belief)[1][part.rows] for part in among.parts]) * scale**2
         largest = float((scale * (highest - lowest)[self.rows]).max(initial=0.0))

@@ -15,6 +15,7 @@ import typer
 
 from altmas.estimates import Estimate, shown_value, shown_worth
 from altmas.frames import plain
+from altmas.items.parts import text_of
 from altmas.outputs import is_stream
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ def _escaped(code: int) -> str:
 
 def one_line(item: object) -> str:
     """What a labeller is shown, on one line."""
-    from altmas.items.parts import text_of
-
     named = item.items() if isinstance(item, Mapping) else [("", item)]
     text = ", ".join(f"{name}: {text_of(value)}" if name else str(text_of(value)) for name, value in named)
     return " ".join(text.split())

@@ -45,6 +45,7 @@ class Oasis(Method):
         requires=("scores",),
         interval="fixed-n",
         in_order=True,
+        skips=True,
         metrics=("f1", "fbeta", "precision", "recall"),
         one_class=True,
         citation="Marchant and Rubinstein 2017, In search of an entity resolution OASIS",

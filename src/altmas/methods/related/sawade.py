@@ -36,6 +36,7 @@ class Sawade(Method):
         requires=("scores or features",),
         interval="fixed-n",
         in_order=True,
+        skips=True,
         citation="Sawade et al. 2010, Active risk estimation; Active estimation of F-measures",
     )
 

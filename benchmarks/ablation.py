@@ -2,7 +2,7 @@
 
 Every constant of the recipe is halved and doubled (or switched off) alone, everything else as it is, same seeds. With
 the truth of a pool known, the variance of the estimate of accuracy given its design is exact, no error has to be
-averaged over many runs:  V = sum_s c_s^2 sum_i (1 - p_si) / p_si (e_si - mean e_s)^2,  e = right - believed.
+averaged over many runs (`design_variance.py`, e = right - believed).
 Constants that change the interval alone are read from its width. Pools are those of `benchmarks.label_value`, on which
 the constants were chosen. A second table has the share of uniform draws, which buys width with variance. Finished runs
 are kept, so an interrupted benchmark goes on.
@@ -25,14 +25,13 @@ from altmas.history import History  # noqa: E402
 from altmas.memo import ArrayFile  # noqa: E402
 from altmas.methods import Task  # noqa: E402
 from altmas.methods.assured import Assured  # noqa: E402
-from altmas.methods.assured.estimator import Difference  # noqa: E402
 from altmas.methods.assured.recipe import RECIPE, Recipe, varied  # noqa: E402
-from altmas.methods.assured.stages import stages_of  # noqa: E402
 from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
 from altmas.types import Array  # noqa: E402
 from benchmarks.data import load  # noqa: E402
+from benchmarks.design_variance import estimator_of, of_design, of_random_sample  # noqa: E402
 from benchmarks.label_value import available, metrics_of, pool_of  # noqa: E402
 from benchmarks.store import RESULTS, RUNS, Row, Runs, write_csv  # noqa: E402
 from benchmarks.tables import DOCS, markdown, rewrite_page  # noqa: E402
@@ -90,7 +89,9 @@ OF_GRADES = ("value_penalty", "value_each_penalty")
 """Constants of the belief about classes that are numbers, which these pools do not have: see `benchmarks.judges`."""
 OF_FEW_LABELS = ("fewest_to_shrink",)
 """Constants that change nothing with as many labels as here: see the pools *coin flips*, *rare class* of `validity`."""
-ELSEWHERE = (*OF_RANKING, *OF_GRADES, *OF_FEW_LABELS)
+OF_RARE_CLASSES = ("out_of_reach", "exposure_of_whole")
+"""Constants of draws for single classes, which change no draw for accuracy: `benchmarks.one_class` is about these."""
+ELSEWHERE = (*OF_RANKING, *OF_GRADES, *OF_FEW_LABELS, *OF_RARE_CLASSES)
 
 
 def variants() -> Iterator[dict[str, Any]]:
@@ -119,19 +120,10 @@ def run(
     method, task = method or Assured(), Task(pool, metrics_of(name, pool, aim), seed=repeat)
     history = label_until(method, task, History(len(pool)), labels, 10, truth.__getitem__)
     right = (pool.predictions == truth).astype(np.float64)
-    samples = method._samples(task, history, stages_of(history))
-    whole = np.ones(len(pool), np.bool_)
-    shares = Difference(samples, pool, history.known, whole, np.zeros(0, np.int64)).shares
-    variance = 0.0
-    for share, sample in zip(shares, samples, strict=True):
-        inside = sample.stage.population
-        chance = np.maximum(sample.stage.chances[inside], 1e-9)
-        residual = (right - sample.belief.agree)[inside]
-        centre = ((1 - chance) * residual).sum() / (1 - chance).sum()
-        variance += share**2 * float(((1 - chance) / chance * (residual - centre) ** 2).sum())
-    accuracy = float(right.mean())
-    random = len(pool) ** 2 * accuracy * (1 - accuracy) * (1 / labels - 1 / len(pool))
-    return {"variance": variance / random, "half_width": method.estimate(task, history)["accuracy"].half_width}
+    estimator = estimator_of(method, task, history)
+    variance = of_design(estimator, [right - sample.belief.agree for sample in estimator.samples])
+    half_width = method.estimate(task, history)["accuracy"].half_width
+    return {"variance": variance / of_random_sample(right, labels), "half_width": half_width}
 
 
 def run_all(repeats: int) -> None:

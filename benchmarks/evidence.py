@@ -6,6 +6,7 @@ What stands between `<!-- table: name -->` and `<!-- end -->` on the page is rep
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from benchmarks.tables import DOCS, markdown, rewrite_page
 PAGE = DOCS / "evidence.md"
 FIGURE = RESULTS / "label_value.png"
 HELD_OUT = RESULTS / "label_value_held_out.csv"
+DESIGNS = RESULTS / "label_value_design.csv"
 EDITIONS = RESULTS / "label_value_editions.csv"
 """What earlier editions of `assured` reached with 400 labels: rows of their label_value.csv."""
 NOMINAL, LEAST, GIVEN_AWAY = 0.95, 0.93, 0.985
@@ -50,7 +52,7 @@ def accuracy_table(rows: list[Row]) -> str:
 
 
 def _mean_ratio(cells: list[Row]) -> float:
-    return math.exp(sum(math.log(row["of_limit"]) for row in cells) / len(cells))
+    return _geometric(row["of_limit"] for row in cells)
 
 
 def several_table(rows: list[Row]) -> str:
@@ -141,6 +143,33 @@ def held_out_table(rows: list[Row]) -> str:
     return markdown(head, lines)
 
 
+def design_table(rows: list[Row]) -> str:
+    """Label value for accuracy alone by the variance of the design: mean and least of the runs, the last stage's."""
+    lines = []
+    earlier = chosen(rows_of(EDITIONS), edition=1, aim="accuracy", metric="accuracy")
+    first = {(row["pool"], row["track"]): row for row in earlier}
+    for pool, track in dict.fromkeys((row["pool"], row["track"]) for row in rows):
+        mine = [chosen(rows, pool=pool, track=track, labels=n)[0] for n in BUDGETS]
+        worth = (f"{row['label_value']:.2f} ({row['least']:.2f})" for row in mine)
+        edition = first.get((pool, track))
+        beside = f"{mine[-1]['of_last_stage']:.2f}", f"{edition['label_value']:.2f}" if edition else "–"
+        lines.append([pool, track, mine[0]["runs"], *worth, *beside])
+    head = ["pool", "track", "runs", *(f"n = {n}" for n in BUDGETS), "last stage alone", "edition 1, by errors"]
+    pairs = [(row, first[cell]) for row in chosen(rows, labels=400) if (cell := (row["pool"], row["track"])) in first]
+    over = [
+        _geometric(now[column] / then["label_value"] for now, then in pairs)
+        for column in ("label_value", "of_last_stage")
+    ]
+    mean = f"Over edition 1, geometric means of {len(pairs)} cells at n = 400: {over[0]:.2f}, of the last stage alone"
+    mean += f" {over[1]:.2f}."
+    return "\n".join([markdown(head, lines), "", mean])
+
+
+def _geometric(values: Iterable[float]) -> float:
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs))
+
+
 def editions_table(rows: list[Row], earlier: list[Row]) -> str:
     """Geometric means of the present edition over earlier ones at n = 400, over the cells that both have."""
     keys = ("pool", "track", "aim", "metric")
@@ -164,8 +193,7 @@ EDITION_KINDS = {
 
 def _ratio(pairs: list[tuple[Row, Row]], column: str) -> float:
     """Geometric mean of now / before, over the pairs that have both numbers."""
-    logs = [math.log(now[column] / row[column]) for now, row in pairs if now[column] > 0 and row[column] > 0]
-    return math.exp(sum(logs) / len(logs))
+    return _geometric(now[column] / row[column] for now, row in pairs if now[column] > 0 and row[column] > 0)
 
 
 def _worth(row: Row) -> str:
@@ -192,7 +220,11 @@ TABLES = {
 def write_page(rows: list[Row]) -> None:
     """The page with its tables made anew."""
     tables = {name: table(rows) for name, table in TABLES.items()}
-    apart = {"held out": held_out_table(rows_of(HELD_OUT)), "editions": editions_table(rows, rows_of(EDITIONS))}
+    apart = {
+        "held out": held_out_table(rows_of(HELD_OUT)),
+        "design": design_table(rows_of(DESIGNS)),
+        "editions": editions_table(rows, rows_of(EDITIONS)),
+    }
     rewrite_page(PAGE, tables | apart)
 
 

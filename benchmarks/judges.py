@@ -25,14 +25,13 @@ import numpy as np
 from altmas.history import History
 from altmas.intervals import normal_quantile
 from altmas.methods import Assured, Tradition
-from altmas.methods.assured.estimator import Difference
-from altmas.methods.assured.stages import stages_of
 from altmas.metrics import metric_set
 from altmas.pool import Pool
 from altmas.simulate import label_until
 from altmas.task import Task
 from altmas.types import Array
 from benchmarks.data import data_folder, read_npz
+from benchmarks.design_variance import estimator_of, of_design
 from benchmarks.store import BEFORE, RESULTS, RUNS, Row, Runs, version_of, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
@@ -266,17 +265,10 @@ def of_sessions(pool: Pool, truth: Array, metric: str, values: Array, seed: int,
 
 
 def variance_of_design(method: Assured, task: Task, history: History, y: Array, values: Array) -> float:
-    """Variance of the estimate of mean y given its stages: sum_s c_s^2 sum_i (1 - p) / p (e_i - mean e)^2 / N^2."""
-    samples, size = method._samples(task, history, stages_of(history)), len(y)
-    whole, none = np.ones(size, np.bool_), np.zeros(0, np.int64)
-    shares, total = Difference(samples, task.pool, history.known, whole, none).shares, 0.0
-    for share, sample in zip(shares, samples, strict=True):
-        inside = sample.stage.population
-        chance = np.maximum(sample.stage.chances[inside], 1e-9)
-        residual = (y - sample.belief.rows(np.arange(size)) @ values)[inside]
-        centre = ((1 - chance) * residual).sum() / (1 - chance).sum()
-        total += float(share) ** 2 * float(((1 - chance) / chance * (residual - centre) ** 2).sum())
-    return total / size**2
+    """Variance of the estimate of mean y given its draws."""
+    estimator, points = estimator_of(method, task, history), np.arange(len(y))
+    residuals = [y - sample.belief.rows(points) @ values for sample in estimator.samples]
+    return of_design(estimator, residuals) / len(y) ** 2
 
 
 def run(repeats: int, pools: list[str]) -> None:

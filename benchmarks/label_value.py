@@ -3,7 +3,8 @@
 For every pool, track (hard labels only / with scores) and aim (accuracy alone / several metrics together) the methods
 are run many times to 400 labels against the known truth. Finished runs are kept under benchmarks/results/runs and not
 repeated, so an interrupted benchmark continues where it stopped. `--quick` takes minutes; `--summary` only rewrites
-the tables from the runs that exist. Rows of methods that have no runs here stay as they are committed.
+the tables from the runs that exist. Rows of methods that have no runs here stay as they are committed. `--design` has
+label values for accuracy alone by the variance of the design, of which ten runs tell more than hundreds of errors.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from numpy.typing import NDArray  # noqa: E402
 
 from altmas.compute import in_processes  # noqa: E402
 from altmas.history import History  # noqa: E402
-from altmas.methods import METHODS, Method, Task  # noqa: E402
+from altmas.methods import METHODS, Assured, Method, Task  # noqa: E402
 from altmas.methods.assured.recipe import EDITION  # noqa: E402
 from altmas.metrics import Metric, metric_set, truth_values  # noqa: E402
 from altmas.pool import Pool  # noqa: E402
 from altmas.progress import progress_bar  # noqa: E402
 from altmas.simulate import label_until  # noqa: E402
 from benchmarks.data import HELD_OUT, NAMES, DataMissing, NamedPool, load  # noqa: E402
+from benchmarks.design_variance import estimator_of, of_design, of_random_sample, of_stage  # noqa: E402
 from benchmarks.learnable_limit import learnable_limit  # noqa: E402
 from benchmarks.store import RESULTS, RUNS, Runs, keep_csv  # noqa: E402
 
@@ -285,6 +287,64 @@ def _mean(values: Array, axis: int) -> Array:
     return np.asarray(np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0))
 
 
+# ---------------------------------------------------------------- by the variance of the design
+
+
+DESIGN_TABLE = RESULTS / "label_value_design.csv"
+DESIGN_RUNS = 10
+
+
+def design_run(pool: Pool, truth: Array, seed: int) -> dict[str, tuple[float, float]]:
+    """{labels: random labels that one label is worth for accuracy, and one of the last stage alone}, of one run.
+
+    By the variance given the draws. No shares of the stages can make labels worth more than those of the best stage,
+    which mostly is the last one: it is drawn and corrected by the belief that has seen most labels.
+    """
+    method, task, history = Assured(), Task(pool, metric_set(["accuracy"], pool), seed=seed), History(len(pool))
+    right, worth = (pool.predictions == truth).astype(np.float64), {}
+    for labels in BUDGETS:
+        history = label_until(method, task, history, labels, BATCH["assured"], truth.__getitem__)
+        estimator = estimator_of(method, task, history)
+        residuals = [right - sample.belief.agree for sample in estimator.samples]
+        last = of_random_sample(right, len(estimator.samples[-1].rows)) / of_stage(estimator.samples[-1], residuals[-1])
+        worth[str(labels)] = of_random_sample(right, labels) / of_design(estimator, residuals), last
+    return worth
+
+
+def design_rows(cell: Cell, repeats: int) -> list[dict[str, Any]]:
+    """For each number of labels the geometric means and the least over runs, which are kept."""
+    runs = Runs(RUNS / f"design.{EDITION}.{cell.pool}.{cell.track}.jsonl", "seed")
+    missing = sorted(set(range(repeats)) - runs.done())
+    if missing:
+        named = load(cell.pool)
+        pool = pool_of(named, cell.track)
+        for seed in missing:
+            runs.add({"seed": seed, **design_run(pool, named.truth, seed)})
+    worth = {labels: np.array([run[str(labels)] for run in runs.read()]).T for labels in BUDGETS}
+    key = {"pool": cell.pool, "track": cell.track, "edition": EDITION}
+    return [
+        key
+        | {"labels": labels, "runs": len(all_labels), "label_value": _geometric(all_labels)}
+        | {"least": round(float(all_labels.min()), 3), "of_last_stage": _geometric(last)}
+        for labels, (all_labels, last) in worth.items()
+    ]
+
+
+def _geometric(values: Array) -> float:
+    return round(float(np.exp(np.log(values).mean())), 3)
+
+
+def design(names: list[str], repeats: int, n_jobs: int) -> None:
+    """The table of label values by the variance of the design."""
+    chosen = [(cell, repeats) for cell in cells(names, ["assured"]) if cell.aim == "accuracy"]
+    rows: list[dict[str, Any]] = []
+    with progress_bar("designs", len(chosen)) as bar:
+        for made in in_processes(design_rows, chosen, n_jobs):
+            rows += made
+            bar.advance(1)
+    keep_csv(DESIGN_TABLE, rows, "pool", "track", "labels", count="runs")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What one label of each method is worth.")
     parser.add_argument("--pools", default=",".join(NAMES), help="comma-separated")
@@ -293,10 +353,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, help="runs of each method, in place of the usual numbers")
     parser.add_argument("--held-out", action="store_true", help="the pools on which nothing was tuned, in place of all")
     parser.add_argument("--summary", action="store_true", help="only rewrite the tables")
+    parser.add_argument("--design", action="store_true", help="accuracy alone by the variance of the design, instead")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     everywhere = HELD_OUT if options.held_out else NAMES
     names = [name for name in (HELD_OUT if options.held_out else options.pools.split(",")) if available(name)]
+    if options.design:
+        return design(names, options.repeats or DESIGN_RUNS, options.jobs)
     chosen = cells(names, options.methods.split(","))
     if not options.summary:
         usual = QUICK if options.quick else REPEATS

@@ -7,9 +7,8 @@ python -m benchmarks.scores table                  # benchmarks/results/scores*.
 
 Every metric is asked alone, so that the draws follow it. Random sampling is `tradition`, with as many labels.
 Mean squared errors of a few runs are known to a factor of two. With the truth of a pool known, the variance of a
-metric to first order given the design of a run is exact, and a run or two tell:
-    V = sum_s c_s^2 sum_i (1 - p_si) / p_si (e_si - mean e_s)^2,    e_i = D_i(y_i) - E_f D_i,  D at the truth
-beside that of a random sample,  N^2 (1/n - 1/N) sum_i (D_i(y_i) - mean)^2 / (N - 1).
+metric to first order given the design of a run is exact, and a run or two tell (`design_variance.py`, with
+e_i = D_i(y_i) - E_f D_i, D at the truth).
 """
 
 from __future__ import annotations
@@ -26,15 +25,16 @@ import numpy as np
 
 from altmas.history import History
 from altmas.methods import Assured, Method, Tradition
-from altmas.methods.assured.estimator import Difference
+from altmas.methods.assured.estimator import EVERY
 from altmas.methods.assured.fitted_weight import supposed
-from altmas.methods.assured.stages import stages_of
+from altmas.methods.assured.parts import by_fold
 from altmas.metrics import LabelWeights, metric_set, truth_values
 from altmas.pool import Pool
 from altmas.simulate import label_until, label_value
 from altmas.task import Task
 from altmas.types import Array
 from benchmarks.data import NamedPool, data_folder, load, named_pool, read_npz
+from benchmarks.design_variance import estimator_of, of_design, of_random_sample
 from benchmarks.store import RESULTS, RUNS, Row, Runs, read_numbers, write_csv
 from benchmarks.tables import DOCS, markdown, rewrite_page
 
@@ -158,26 +158,17 @@ def variances(task: Task, history: History, truth: Array) -> dict[str, float]:
     points, whole = np.arange(len(pool)), np.ones(len(pool), np.bool_)
     items = metric.at(pool, LabelWeights.of_truth(truth, len(pool.classes), whole))[1]
     at_truth = items.at(points, truth)
-    samples = method._samples(task, history, stages_of(history))
-    estimator = Difference(samples, pool, history.known, whole, np.zeros(0, np.int64))
+    estimator = estimator_of(method, task, history)
     means = [items.moments(part.belief)[0] for part in estimator.parts]
     if metric.about.fitted:
         means = supposed(items, estimator.parts, history.known, estimator.weight)
-    sums = {"random": of_random_sample(at_truth + items.constant(), len(history.labels)), "design": 0.0, "uniform": 0.0}
-    for share, sample, mean in zip(estimator.shares, samples, means, strict=True):
-        inside = sample.stage.population
-        chance = np.maximum(sample.stage.chances[inside], 1e-9)
-        residual = (at_truth - mean)[inside]
-        centre = ((1 - chance) * residual).sum() / (1 - chance).sum()
-        sums["design"] += share**2 * float(((1 - chance) / chance * (residual - centre) ** 2).sum())
-        sums["uniform"] += share**2 * of_random_sample(residual, len(sample.rows))
-    return sums
-
-
-def of_random_sample(values: Array, n: int) -> float:
-    """Variance of the estimated sum of the values from n of them at random."""
-    size = len(values)
-    return float(size**2 * (1 / n - 1 / size) * ((values - values.mean()) ** 2).sum() / (size - 1))
+    residuals = [at_truth - mean for mean in means]
+    uniform = sum(
+        of_random_sample((by_fold(share, sample.folds, EVERY) * residual)[sample.stage.population], len(sample.rows))
+        for share, sample, residual in zip(estimator.shares, estimator.samples, residuals, strict=True)
+    )
+    random = of_random_sample(at_truth + items.constant(), len(history.labels))
+    return {"random": random, "design": of_design(estimator, residuals), "uniform": float(uniform)}
 
 
 def design_runs(repeats: int, pools: list[str], metrics: list[str]) -> None:

@@ -37,6 +37,11 @@ def world(
     return pool, truth
 
 
+def share_of(shares, folds, row) -> float:
+    """c_s of one point, by its fold."""
+    return float(shares[folds[row]] if len(shares) > 1 else shares[0])
+
+
 def constant_belief(task: Task, labelled, codes, weights, folds) -> Belief:
     """The running share of right answers for every point: cheap, and centred."""
     pool, n_classes = task.pool, len(task.pool.classes)

@@ -10,6 +10,9 @@ from altmas.errors import MethodError
 from altmas.history import History
 from altmas.methods import Task
 from altmas.methods.assured import Assured
+from altmas.methods.assured.ahead import interval_of
+from altmas.methods.assured.linearised import Estimators
+from altmas.methods.assured.stages import stages_of
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 from assured_world import constant_belief, runs, world
@@ -253,3 +256,41 @@ def test_whoever_answers_only_what_the_model_has_right_gets_an_interval_that_say
         estimate = method.estimate(task, history)[0]
         missed += not estimate.low <= right.mean() <= estimate.high
     assert missed <= 4, "4 or fewer in 0.95 of runs if one in twenty is missed; without (V13) a third are"
+
+
+def test_skips_after_a_look_give_the_same_as_without_the_look():
+    """They move the threshold of the stage, and with it the weights of its labels in the fit."""
+
+    def estimates(*, look: bool) -> list[float]:
+        rng = np.random.default_rng(0)
+        truth = rng.integers(0, 2, 400)
+        features = truth[:, None] + rng.normal(size=(400, 3))
+        pool = altmas.Pool(features, (features[:, 0] > 0.5).astype(int), classes=[0, 1])
+        session = altmas.Session.create(None, pool, metrics=["accuracy", "f1[1]"], seed=1, budget=55)
+        session.run(lambda query: int(truth[query.index]), progress=False)
+        session.extend(budget=70)
+        waiting = session.ask(6)
+        if look:
+            session.estimate()
+        for query in waiting:
+            session.skip(query.id)
+        return [number for one in session.estimate() for number in (one.value, one.low, one.high)]
+
+    assert estimates(look=True) == estimates(look=False)
+
+
+def test_a_metric_that_the_labels_hardly_tell_of_has_an_interval_that_says_so():
+    """(V3) The reach ended at one standard deviation of the pool's points, however large the variance was.
+
+    Drawn for a precision, kappa was worth 0.01 random labels in one run of eight; all of these missed by far.
+    """
+    pool, truth = world(n=600, n_classes=2)
+    task = Task(pool, metric_set("kappa", pool), seed=0)
+    history = label_until(Assured(), task, History(600), 60, 10, truth.__getitem__)
+    among = Estimators(Assured()._samples(task, history, stages_of(history)), task, history)
+    linear = among.linearised(task.metrics[0], 3.7)
+    noisy = replace(linear, groups=[replace(group, shown=1e4 * group.shown) for group in linear.groups])
+    low, high = interval_of(noisy, linear.value, 1.96)
+    assert noisy.effective_labels() < 0.5
+    assert (low, high) == (-1, 1)
+    assert interval_of(linear, linear.value, 1.96)[0] > 0

@@ -9,8 +9,16 @@ import pytest
 from altmas import belief as belief_module
 from altmas.belief import Belief
 from altmas.methods.assured.answers import answer_chances, dawid_skene, mean_scores
-from altmas.methods.assured.belief import belief_of, folds_of, label_slopes, lead
-from altmas.methods.assured.logistic import class_rates, combination, log_odds, logistic_fit, pooled
+from altmas.methods.assured.belief import _confusions, belief_of, folds_of, label_slopes, lead
+from altmas.methods.assured.logistic import (
+    class_rates,
+    combination,
+    log_odds,
+    logistic_fit,
+    pooled,
+    share_right,
+    without_itself,
+)
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.views import describe, without_own
 from altmas.metrics import metric_set, table_of
@@ -52,20 +60,21 @@ def test_it_finds_out_where_the_model_errs():
     assert found.agree[~hard].mean() - found.agree[hard].mean() > 0.15  # truth: 0.3
 
 
-def test_a_point_does_not_see_its_own_label():
-    pool, truth = world(n=400)
-    labelled, folds, one = np.arange(100), folds_of(400, 0), 7
-    answers = []
-    for code in range(3):
+@pytest.mark.parametrize(("accuracy", "also"), [(0.8, ()), (0.97, ("trees",))], ids=str)
+def test_a_point_does_not_see_its_own_label(accuracy, also):
+    """Nor do the shares of the candidates; trees are none where all labels outside a fold are right."""
+    pool, truth = world(n=400, accuracy=accuracy)
+    labelled, folds = np.arange(60), folds_of(400, 0)
+
+    def believed(codes):
+        return belief_of(pool, describe(pool), labelled, codes, np.ones(60), folds, also)
+
+    before = believed(truth[labelled])
+    for one in range(8):
         codes = truth[labelled].copy()
-        codes[one] = code
-        answers.append(belief_of(pool, describe(pool), labelled, codes, np.ones(100), folds))
-    # The shares of the candidates are chosen by all labels; the candidates themselves never see the point's own.
-    spread = [
-        max(a.rows(np.array([one]))[0, c] for a in answers) - min(a.rows(np.array([one]))[0, c] for a in answers)
-        for c in range(3)
-    ]
-    assert max(spread) < 0.1
+        codes[one] = (codes[one] + 1) % 3
+        own = np.flatnonzero(folds == folds[labelled[one]])
+        np.testing.assert_array_equal(before.rows(own), believed(codes).rows(own))
 
 
 def test_without_errors_among_the_labels_nothing_is_certain():
@@ -133,9 +142,37 @@ def test_better_answers_count_more_and_flat_ones_do_not_drown_sharp_ones():
     assert shares[0] > 0.99
     both = pooled(log_odds(np.array([[1e-4, 0.5], [0.01, 0.01]])), np.array([0.5, 0.5]))
     assert both[1] / both[0] > 50  # ratios of the sharp answer survive
-    np.testing.assert_allclose(
-        class_rates(np.array([0, 0, 1]), np.array([1.0, 0, 1]), np.ones(3), 2, 2.0), [2.25 / 4, 2.25 / 3]
-    )
+    rates, _ = class_rates(np.array([0, 0, 1]), np.array([1.0, 0, 1]), np.ones(3), 2, 2.0)
+    np.testing.assert_allclose(rates, [2.25 / 4, 2.25 / 3])
+
+
+def test_what_is_said_of_a_label_without_itself_is_what_the_other_labels_say():
+    rng = np.random.default_rng(4)
+    classes, right, weights = rng.integers(0, 3, 20), rng.integers(0, 2, 20).astype(float), rng.uniform(0.5, 2, 20)
+    x = np.column_stack([np.ones(20), rng.normal(size=(20, 2))])
+    penalty, mean = np.array([0.0, 1.0, 3.0]), np.array([0.0, 0.5, 0.0])
+    _, share = share_right(right, weights)
+    _, rates = class_rates(classes, right, weights, 3, 4.0)
+    odds = without_itself(x, right, weights, penalty, logistic_fit(x, right, weights, penalty, mean))
+    for i in range(20):
+        rest = np.delete(np.arange(20), i)
+        assert share[i] == pytest.approx(share_right(right[rest], weights[rest])[0])
+        assert rates[i] == pytest.approx(class_rates(classes[rest], right[rest], weights[rest], 3, 4.0)[0][classes[i]])
+        refitted = x[i] @ logistic_fit(x[rest], right[rest], weights[rest], penalty, mean)
+        assert odds[i] == pytest.approx(refitted, abs=0.1)  # one Newton step
+
+
+def test_the_confusions_of_an_error_without_itself_are_those_of_the_other_errors():
+    rng = np.random.default_rng(5)
+    pool = Pool(None, rng.integers(0, 4, 50), classes=list(range(5)))
+    wrong = rng.permutation(50)[:12]
+    codes = (pool.predictions[wrong] + rng.integers(1, 4, 12)) % 4
+    met = np.array([True, True, True, True, False])
+    _, without = _confusions(pool, wrong, codes, met)
+    for i in range(12):
+        rest = np.delete(np.arange(12), i)
+        table, _ = _confusions(pool, wrong[rest], codes[rest], met)
+        assert without[i] == pytest.approx(table[pool.predictions[wrong[i]], codes[i]])
 
 
 def test_leaving_one_out_is_what_it_says():

@@ -209,19 +209,19 @@ def test_a_number_that_is_no_percentage_gets_no_hint():
 
 @pytest.mark.parametrize("method", ["assured", "tradition"])
 def test_a_claim_without_a_proof_is_decided_by_the_interval_for_many_looks(method):
-    """Looked at after every 20 labels, claims about kappa that are false by a hair: 23 of 100 sessions were "shown"."""
+    """Looked at after every 20 labels, claims about MCC that are false by a hair: 23 of 100 sessions were "shown"."""
     rng = np.random.default_rng(41)
     predictions = rng.integers(0, 3, 1500)
     truth = np.where(rng.random(1500) < 0.9, predictions, (predictions + 1) % 3)
     pool = altmas.Pool(None, predictions, classes=[0, 1, 2])
-    exact = truth_values(pool, truth, metric_set(["kappa"], pool))["kappa"]
+    exact = truth_values(pool, truth, metric_set(["mcc"], pool))["mcc"]
     false = 0
     for seed in range(12):
-        session, shown = altmas.Session.create(None, pool, metrics=["kappa"], method=method, seed=seed), False
+        session, shown = altmas.Session.create(None, pool, metrics=["mcc"], method=method, seed=seed), False
         for _ in range(8):
             for query in session.ask(20):
                 session.tell(query.id, int(truth[query.index]))
-            verdicts = [session.check(f"kappa > {exact + 1e-6:.6f}"), session.check(f"kappa < {exact - 1e-6:.6f}")]
+            verdicts = [session.check(f"mcc > {exact + 1e-6:.6f}"), session.check(f"mcc < {exact - 1e-6:.6f}")]
             shown |= any(verdict.answer == "shown" for verdict in verdicts)
         false += shown
         assert verdicts[0].estimate.interval == "asymptotic" and "no proof is offered" in verdicts[0].caution

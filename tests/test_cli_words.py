@@ -64,7 +64,7 @@ def test_no_sentence_of_the_command_line_names_an_argument_of_a_function():
         (("--double-share", "20"), "--double-share 20 is out of range"),
         (("--confidence", "95"), "--confidence 95 is out of range"),
         (("--budget", "0"), "--budget 0 is out of range"),
-        (("--guarantee", "--metric", "kappa"), "--guarantee: no guarantee is offered for 'kappa'"),
+        (("--guarantee", "--metric", "mcc"), "--guarantee: no guarantee is offered for 'mcc'"),
         (("--target", "accuracy=5"), "--target 'accuracy': 5 is not a half-width"),
         (("--threshold", "accuracy >= 90"), "--threshold 'accuracy': 90 is no value that it can take"),
         (("--metric", "roc_auc[cat]"), "pass --scores COLUMN"),

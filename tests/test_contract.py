@@ -105,6 +105,16 @@ def test_near_the_end_of_the_pool_it_proposes_what_is_left_and_then_nothing(meth
     assert len(method.propose(task, done, 5).indices) == 0
 
 
+def test_a_label_that_was_volunteered_and_taken_back_can_be_drawn_later(method):
+    """Its point had a label when the last stage began: it must not be the one that nobody is ever asked about."""
+    pool, truth = world()
+    task = task_on(pool, method)
+    history = label_until(method, task, History(N, labels={7: int(truth[7])}), N - 20, 40, truth.__getitem__)
+    left = replace(history, labels={row: code for row, code in history.labels.items() if row != 7})
+    assert left.open[7]
+    assert len(label_until(method, task, left, N, 40, truth.__getitem__).labels) == N
+
+
 def test_everything_labelled_is_the_truth(method):
     pool, truth = world()
     task = task_on(pool, method)
@@ -142,6 +152,21 @@ def test_points_that_merely_wait_change_nothing(method):
     for count in (1, 60):
         waiting = replace(history, batches=(*history.batches, method.propose(task, history, count)))
         assert numbers(method.estimate(task, waiting)) == pytest.approx(numbers(before), abs=0, nan_ok=True)
+
+
+def test_points_that_are_asked_for_while_others_wait_change_nothing(method):
+    """Also where a new stage begins with them: an earlier point is left behind once later ones have answers."""
+    pool, truth = world()
+    task, history = task_on(pool, method), History(len(pool))
+    for _ in range(6):
+        history = replace(history, batches=(*history.batches, method.propose(task, history, 10)))
+        left = history.batches[-1].indices[-1]
+        told = {int(row): int(truth[row]) for row in history.outstanding if row != left}
+        history = replace(history, labels={**history.labels, **told})
+        before = numbers(method.estimate(task, history))
+        further = method.propose(task, history, 20)
+        waiting = replace(history, batches=(*history.batches, further))
+        assert numbers(method.estimate(task, waiting)) == pytest.approx(before, abs=0, nan_ok=True)
 
 
 def test_labels_behind_an_open_point_count_unless_it_says_otherwise(method):

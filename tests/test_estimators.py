@@ -9,12 +9,13 @@ import altmas
 from altmas.history import History
 from altmas.intervals import largest_unseen
 from altmas.methods.assured import Assured
-from altmas.methods.assured.estimator import Difference, shifted_odds
+from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum
 from altmas.methods.assured.parts import FEW, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
 from altmas.methods.assured.variance import Group, shifted_means
+from altmas.methods.assured.weights import shifted_odds
 from altmas.metrics import RowCodes, metric_set, table_of
 from altmas.metrics.formulas import positive
 from altmas.task import Task
@@ -133,12 +134,12 @@ def test_stages_count_by_their_labels_and_a_complete_one_alone():
         stage = Stage(np.ones(100, bool), ~population, population, np.ones(100), np.zeros(100), rows, exposure, gain)
         return StageSample(stage, flat, (known >= 0) & ~population, rows)
 
-    both = [sample(first, np.arange(10), 1.0), sample(second, np.arange(10, 40), 2.0)]
+    both = [sample(first, np.arange(10), np.array([1.0])), sample(second, np.arange(10, 40), np.array([2.0]))]
     found = Difference(both, pool, known, np.ones(100, bool), np.zeros(0, np.int64))
     worth = np.array([10 / (100 * 90), 2 * 30 / (90 * 60)])
-    np.testing.assert_allclose(found.shares, worth / worth.sum())
+    np.testing.assert_allclose(found.shares[:, 0], worth / worth.sum())
     known = truth.copy()
-    both = [sample(first, np.arange(10), 1.0), sample(second, np.arange(10, 100), 1.0)]
+    both = [sample(first, np.arange(10), np.ones(1)), sample(second, np.arange(10, 100), np.ones(1))]
     whole = Difference(both, pool, known, np.ones(100, bool), np.zeros(0, np.int64))
     assert whole.shares[1] > 1 - 1e-9
 
@@ -174,7 +175,7 @@ class Two:
                     np.zeros(40),
                     rows,
                     self.exposures[s],
-                    gain,
+                    np.array([gain]),
                 ),
                 belief(self.pool, self.agree[s], 3),
                 (self.known >= 0) & ~populations[s],
@@ -231,8 +232,8 @@ def two() -> Two:
 
 
 def test_the_table_of_two_stages_is_the_sum_over_points(two):
-    np.testing.assert_allclose(two.found.shares, two.shares(np.ones(40, bool)))
-    assert [part.share for part in two.found.parts] == pytest.approx(two.shares())
+    np.testing.assert_allclose(two.found.shares[:, 0], two.shares(np.ones(40, bool)))
+    assert [float(part.share[0]) for part in two.found.parts] == pytest.approx(two.shares())
     parts = [two.table(s) for s in range(2)]
     expected, correction = (sum(c * part[k] for c, part in zip(two.shares(), parts, strict=True)) for k in range(2))
     np.testing.assert_allclose(two.found.expected, expected)
@@ -450,3 +451,25 @@ def test_a_sabotaged_belief_costs_width_and_nothing_else_in_a_few_runs(sabotage)
 @SABOTAGE
 def test_a_sabotaged_belief_costs_width_and_nothing_else(sabotage):
     check_sabotage(sabotage, 300)
+
+
+def test_stages_count_in_every_fold_by_the_gain_of_the_fold(two):
+    """(V6) by folds: the table is the sum over folds of what stages say of their points, each with its own shares."""
+    folds, gains = np.arange(40) % 2, ([1.0, 1.0], [1.6, 4.0])
+    samples = [
+        replace(sample, folds=folds, stage=replace(sample.stage, gain=np.array(gain)))
+        for sample, gain in zip(two.samples, gains, strict=True)
+    ]
+    found = Difference(samples, two.pool, two.known, two.inside, two.skipped)
+    assert found.shares.shape == (2, 2) and found.shares[1, 1] > found.shares[1, 0]
+    right, total, terms = two.known == two.pool.predictions, 0.0, []
+    for s, part in enumerate(found.parts):
+        known, expansion = set(part.labelled.tolist()), two.expansion(s)
+        for i in np.flatnonzero(two.inside):
+            share = part.share[folds[i]]
+            total += share * (right[i] if i in known else two.agree[s, i])
+            if i in expansion:
+                terms.append(share * expansion[i] * (right[i] - two.agree[s, i]))
+    assert np.trace(found.table) == pytest.approx(total + sum(terms))
+    linear = linearised(found, metric_set("accuracy", two.pool)[0], 3.7)
+    np.testing.assert_allclose(np.sort(linear.terms * two.inside.sum()), np.sort(terms))

@@ -10,7 +10,7 @@ from altmas.claims import Claim, judge
 from altmas.errors import MethodError, MetricError, PlanError
 from altmas.history import History
 from altmas.methods import Assured
-from altmas.methods.assured.estimator import shifted_odds
+from altmas.methods.assured.weights import shifted_odds
 from altmas.metrics import metric_set, truth_values
 from altmas.planning import plan_widths
 from altmas.simulate import label_until

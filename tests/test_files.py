@@ -196,7 +196,10 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path):
         (['{"pred": 1}', '{"pred": '], "line 2 is not JSON"),
         (['{"pred": 1}', "", '{"pred": 2} x'], "line 3 is not JSON"),
         (['[{"pred": 1}]'], "line 1 is a list; expected one object on each line"),
-        (['{"pred": 1}', '{"pred": null}', '{"pred": "a"}'], "column 'pred': line 3 holds a text, line 1 a number"),
+        (
+            ['{"pred": 1}', '{"pred": null}', '{"pred": "a"}'],
+            "column 'pred': line 3 holds a text (\"a\"), line 1 a number",
+        ),
         (['{"pred": 1, "x": {"y": 1}}', '{"pred": 1, "x": {"y": "z"}}'], "cannot be read as .jsonl"),
     ],
 )

@@ -16,7 +16,7 @@ from altmas.methods.assured.stages import stages_of
 from altmas.metrics import about, metric_set
 from altmas.simulate import label_until
 from altmas.task import Task
-from assured_world import runs
+from assured_world import runs, share_of
 
 
 def a_pool(n: int, seed: int = 0, weights=None) -> tuple[altmas.Pool, np.ndarray]:
@@ -88,9 +88,11 @@ def test_the_value_is_that_of_tables_with_what_is_supposed():
     at_base, items = metric.moved_by(pool, base)
     total = at_base
     for part, mean in zip(estimator.parts, side.supposed, strict=True):
-        seen = items.at(part.labelled, estimator.known[part.labelled]).sum()
+        shares = np.array([share_of(part.share, part.folds, row) for row in range(300)])
+        seen = items.at(part.labelled, estimator.known[part.labelled])
         residuals = items.at(part.rows, estimator.known[part.rows]) - mean[part.rows]
-        total += part.share * (seen + mean[part.rest].sum() + (part.expansion * residuals).sum())
+        total += shares[part.labelled] @ seen + (shares * mean)[part.rest].sum()
+        total += shares[part.rows] @ (part.expansion * residuals)
     points = np.arange(300)
     believed_at_base = sum(base.of_class(code) @ items.at(points, np.full(300, code)) for code in range(2))
     assert side.value == pytest.approx(total - believed_at_base, abs=1e-9)

@@ -26,6 +26,7 @@ from altmas.metrics import metric_set
 from altmas.session import Session
 from altmas.simulate import label_until
 from assured_world import belief, world
+from session_world import TRUTH, pool
 
 NO_GOALS = {"targets": {}, "thresholds": {}}
 
@@ -290,3 +291,11 @@ def test_where_the_goal_is_reached_only_widths_are_ahead():
     ahead = session.forecast()
     assert session.should_stop().reason == "every target is reached"
     assert math.isnan(ahead.chance) and math.isnan(ahead.more) and ahead.bands and "chance" not in str(ahead)
+
+
+def test_a_forecast_is_made_anew_when_the_plan_has_another_goal():
+    session = Session.create(None, pool(), metrics=["accuracy"], budget=30)
+    session.run(lambda query: TRUTH[query.index], progress=False)
+    assert math.isnan(session.forecast(50).chance)
+    session.extend(targets={"accuracy": 0.12})
+    assert not math.isnan(session.forecast(50).chance)

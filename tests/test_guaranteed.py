@@ -18,6 +18,7 @@ from altmas.guaranteed import (
     _tables,
     games_of,
     guaranteed_decision,
+    guaranteed_interval,
     offers_guarantee,
     with_guarantee,
 )
@@ -258,12 +259,14 @@ def proof(pool, name, truth, threshold, labels=150, seed=0):
         "accuracy@site=A - accuracy@site=B",
         "share[dog]@site=A - share[dog]@site=B",
         "precision[dog,0.3] - precision[dog,0.7]",
+        "kappa",
+        "kappa@site=A",
     ],
 )
 def test_ratios_of_the_game_equal_the_metrics_on_known_labels(name):
     pool, truth = a_pool(2, n=400, ties=False, seed=2)
     (metric,) = metric_set(name, pool)
-    ratio = _ratio_of(metric, _tables(metric, len(pool.classes)), pool)
+    ratio = _ratio_of(metric, _tables(metric, pool), pool)
     above, below = ratio.ratio.totals(ratio.outcomes(truth))
     assert above / below == pytest.approx(truth_values(pool, truth, (metric,))[metric.name])
 
@@ -281,7 +284,10 @@ def test_shares_and_differences_far_from_a_threshold_are_proven():
     assert max(at_boundary.count("above"), at_boundary.count("below")) <= 6  # 5 % of 60 and 1.8 standard errors
 
 
-@pytest.mark.parametrize("name", ["roc_auc", "log_loss", "kappa", "gap[accuracy, site]", "recall[dog] - recall[cat]"])
+@pytest.mark.parametrize(
+    "name",
+    ["roc_auc", "log_loss", "mcc", "kappa@site=A - kappa@site=B", "gap[accuracy, site]", "recall[dog] - recall[cat]"],
+)
 def test_no_guarantee_is_offered_where_there_is_no_proof(name):
     pool, truth = a_pool(2, n=100)
     assert isinstance(proof(pool, name, truth, 0.5, labels=50), NotOffered)
@@ -302,3 +308,34 @@ def test_a_difference_of_slices_has_no_proof_after_a_skip_and_nothing_decides_it
     assert isinstance(found, NotNow) and found.answer == "undecided" and "after a skip" in found.why
     (estimate,) = with_guarantee(method, task, skipped, method.estimate(task, skipped))
     assert (estimate.low, estimate.high, estimate.interval) == (-1, 1, "guaranteed") and "after a skip" in estimate.note
+
+
+@pytest.mark.parametrize("method", ["tradition", "assured"])
+def test_guaranteed_intervals_of_kappa_hold_at_every_look_and_decide(method):
+    """Row sums of the table are known, so kappa is a ratio of sums (G13). Of 30 sessions two may miss at 95 %."""
+    rng, misses, widths = np.random.default_rng(3), 0, []
+    answers = rng.integers(0, 3, 1200)
+    truth = np.where(rng.random(1200) < 0.8, answers, (answers + 1) % 3)
+    pool = altmas.Pool(None, answers, classes=[0, 1, 2])
+    exact = truth_values(pool, truth, metric_set("kappa", pool))["kappa"]
+    for seed in range(30):
+        task, history, missed = Task(pool, metric_set("kappa", pool), seed=seed, budget=160), History(1200), False
+        for labels in range(40, 161, 40):
+            history = label_until(method_named(method), task, history, labels, 40, truth.__getitem__)
+            low, high = guaranteed_interval(method_named(method), task, history, task.metrics[0])
+            missed |= not low <= exact <= high
+        misses, widths = misses + missed, [*widths, high - low]
+    assert misses <= 3 and np.mean(widths) < 0.3
+
+
+def test_kappa_has_no_proof_after_a_skip_nor_on_a_sample_of_a_table():
+    pool, truth = a_pool(2, n=400, ties=False, seed=2)
+    (metric,) = metric_set("kappa", pool)
+    method, task = method_named("tradition"), Task(pool, (metric,))
+    history = label_until(method, task, History(len(pool)), 40, 40, truth.__getitem__)
+    skipped = replace(history, labels=dict(list(history.labels.items())[:-1]), skipped={list(history.labels)[-1]: ""})
+    (game,) = games_of(method, task, skipped, [metric])
+    assert isinstance(game, NotNow) and "after a skip" in game.why
+    assert offers_guarantee(method, metric, pool)
+    pool.sampled_from = 1000
+    assert not offers_guarantee(method, metric, pool)

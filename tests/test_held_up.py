@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 
 import numpy as np
 import pytest
@@ -118,7 +119,10 @@ def test_items_that_people_differ_on_are_said_beside_every_answer(tmp_path):
                 session.tell(query, label(query), annotator=name)
         if name == "ana":
             assert session.estimate().remarks == ()
-    words = "people differ on 40 items of 40: until that is settled the label of whoever answered first counts as true"
+    words = (
+        "people differ on 40 items of 40: until they agree, or the owner rules on the page, the label of whoever "
+        "answered first counts as true"
+    )
     assert session.estimate().remarks == (words,) and words in session.check("accuracy >= 0.01").caution
     item = session.disagreements()[0].id
     session.adjudicate(item, "dog")
@@ -138,7 +142,7 @@ def test_nothing_is_decided_by_labels_that_wait():
     assert session.check("accuracy >= 0.01").answer == "undecided" and not any(goal.reached for goal in session.goals())
     assert session.forecast() is None
     assert not session.should_stop() and f"item {asked[2].id} was asked for before" in session.should_stop().reason
-    assert content_of(session)["metrics"][0]["verdict"]["badge"] == "too early"
+    assert content_of(session)["metrics"][0]["verdict"]["badge"] == "undefined"
     session.skip(asked[2].id)
     assert session.now().counted_labels == 29 and not session.check("accuracy >= 0.01").too_early
 
@@ -179,3 +183,16 @@ def test_items_nobody_holds_come_with_a_plain_export(tmp_path):
     with altmas.Session.open(path) as session:
         session.ask(1, "bob")
     assert f"altmas export {path} -n 4 --take-over FILE" in run("status", path).err
+
+
+def test_a_gap_before_the_tenth_label_leaves_no_value_and_says_so():
+    """One label that counts would put an accuracy at nearly 0 or 1, beside twenty-eight that wait."""
+    session = create(pool=pool(300), method="assured", budget=100)
+    asked = session.ask(30)
+    session.tell({query.id: truth(query) for query in asked if query is not asked[1]})
+    (accuracy,) = session.estimate()
+    assert math.isnan(accuracy.value) and accuracy.interval == "none"
+    assert accuracy.note == "insufficient: of 29 labels that were asked for only 1 counts yet"
+    session.skip(asked[1].id)
+    (accuracy,) = session.estimate()
+    assert 0 < accuracy.low < accuracy.value < accuracy.high < 1

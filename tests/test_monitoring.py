@@ -85,6 +85,21 @@ def test_the_sequence_of_a_wave_is_that_of_its_draws_alone():
     assert (found[1].always_low, found[1].always_high) == pytest.approx((low, high), abs=1e-9)
 
 
+def test_a_slow_slide_is_shown_against_the_first_wave():
+    session, _ = waves(accuracies=(0.97, 0.86, 0.74, 0.62), labels=80)
+    found = session.monitor("accuracy")
+    first = session.monitor("accuracy", against=found[0].wave)[-1]
+    assert found[-1].answer == "no drop" and found.since_first == first and first.answer == "drop"
+    assert found.answer == "drop" and f"against {found[0].wave} is shown; all alarms" in found.summary
+    assert found.to_dict()["since_first"]["against"] == found[0].wave
+    assert waves(accuracies=(0.9, 0.9))[0].monitor("accuracy").since_first is None
+
+
+def test_no_drop_is_shown_by_a_few_labels():
+    session, _ = waves(accuracies=(1.0, 0.0), labels=15)
+    assert session.monitor("accuracy").answer == session.monitor("mcc").answer == "cannot tell"
+
+
 def test_too_few_labels_cannot_tell():
     session, _truth = waves(accuracies=(0.9, 0.9), labels=12)
     assert session.monitor().answer == "cannot tell"
@@ -143,7 +158,10 @@ def test_the_command_has_a_table_json_a_figure_and_exit_codes(dropped, tmp_path)
     path, _truth = dropped
     shown = run("monitor", path, "--figure", tmp_path / "waves.svg")
     assert shown.code == 1 and "w2" in shown.out and "shown" in shown.out
-    assert ElementTree.parse(tmp_path / "waves.svg").getroot().tag.endswith("svg")
+    figure = ElementTree.parse(tmp_path / "waves.svg").getroot()
+    words = [element.text for element in figure.iter() if element.tag.endswith("text")]
+    assert figure.tag.endswith("svg") and float(figure.get("height")) > 100
+    assert words[0] == "accuracy by wave, 95 % intervals of the levels" and "a drop is shown" in words
     told = run("monitor", path, "--json", "--tolerance", "0.6")
     assert told.code == 0 and json.loads(told.out)["answer"] == "no drop"
     assert len(json.loads(told.out)["levels"]) == 3
@@ -200,7 +218,7 @@ def test_the_probability_of_alarms_stands_only_under_an_alarm(dropped):
 def test_a_metric_without_a_proof_says_so(dropped):
     path, _truth = dropped
     with altmas.Session.open(path) as session:
-        found = session.monitor("kappa")
+        found = session.monitor("mcc")
         assert not found.proven and "no finite-sample proof" in found.summary
 
 
@@ -223,3 +241,11 @@ def test_the_page_about_monitoring_runs_as_written(tmp_path):
 
     for kind, text in blocks("monitoring.md"):
         run_block(kind, text, tmp_path)
+
+
+def test_a_name_that_stands_for_a_metric_of_each_model_is_refused():
+    session, truth = waves(labels=30)
+    session.add_model("v2", session.pool.predictions[::-1])
+    with pytest.raises(MetricError, match="'accuracy' stands for 2 metrics; monitor one of them"):
+        session.monitor("accuracy")
+    assert session.monitor("v2: accuracy").metric == "v2: accuracy"

@@ -3,6 +3,7 @@
 import math
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -193,3 +194,27 @@ def test_points_that_later_answers_passed_over_can_be_closed():
     assert session.close_overdue("owner", "nobody could reach it") == len(late) == 2
     assert session.overdue() == [] and set(session.history.skipped.values()) == {"nobody could reach it"}
     assert session.history.outstanding.tolist() == [held.index, asked[4].index]
+
+
+def test_a_point_that_was_ruled_on_needs_no_second_opinion():
+    session = create(double_share=1.0)
+    (query,) = session.ask(1, "ana")
+    session.tell(query.id, "cat", "ana")
+    assert session.status().second_opinions_open == 1
+    session.adjudicate(query.id, "dog", "owner")
+    assert session.status().second_opinions_open == 0
+    assert query.id not in {other.id for other in session.ask(1, "bob")}
+
+
+def test_the_documented_query_leaves_out_points_that_cannot_be_settled(tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "session_file.md").read_text(encoding="utf-8")
+    query = text.split("```sql\n")[-1].split("```")[0]
+    with create(tmp_path / "a.altmas") as session:
+        session.tell("p1", "cat", "ana")
+        session.tell("p1", "dog", "ben")
+        session.tell("p2", "dog", "ana")
+        session.cannot_settle("p1", "eve")
+        with closing(sqlite3.connect(session.path)) as connection:
+            assert [row[0] for row in connection.execute(query)] == ["p2"]
+            session.undo("eve")
+            assert {row[0] for row in connection.execute(query)} == {"p1", "p2"}

@@ -11,7 +11,9 @@ from altmas.methods import Assured
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.ordered import (
     MOST_CLASSES,
+    _judging,
     judged_values,
+    left_out_logs,
     log_chances,
     ordered_fit,
     standard_values,
@@ -241,6 +243,46 @@ def test_first_labels_follow_how_far_judges_are_apart():
     pool, _, values = graded(400)
     spread = value_spread(pool, values)
     for metrics, follows in (("mean", True), ("share[4]", False)):
-        sizes, gain = Assured()._sizes(Task(pool, metric_set(metrics, pool)), History(400), [])
+        sizes, gain, _ = Assured()._design(Task(pool, metric_set(metrics, pool)), History(400), [])
         assert gain == 1.0
         assert (np.corrcoef(sizes, spread)[0, 1] > 0.99) if follows else np.ptp(sizes) == 0
+
+
+def test_the_chance_of_a_label_without_itself_is_that_of_a_fit_of_the_others():
+    rng = np.random.default_rng(6)
+    x, values = rng.normal(size=(40, 2)), np.array([-1.2, 0.0, 1.2])
+    codes = np.clip(np.round(x[:, 0] + rng.normal(size=40)) + 1, 0, 2).astype(int)
+    weights, penalty, mean, frequency = rng.uniform(0.5, 2, 40), np.array([1.0, 2.0]), np.zeros(2), np.full(3, 1 / 3)
+    fit = ordered_fit(x, codes, weights, values, penalty, mean, frequency)
+    found = left_out_logs(x, codes, weights, values, penalty, *fit)
+    for i in range(40):
+        rest = np.delete(np.arange(40), i)
+        alpha, beta = ordered_fit(x[rest], codes[rest], weights[rest], values, penalty, mean, frequency)
+        assert found[i] == pytest.approx(log_chances(x[[i]], alpha, beta, values)[0, codes[i]], abs=0.1)
+
+
+def test_no_label_has_moved_what_is_believed_of_its_own_fold():
+    rng = np.random.default_rng(7)
+    truth, folds, labelled = rng.integers(0, 5, 300), np.arange(300) % 10, np.arange(80)
+    judges = {name: 1 + np.clip(truth + rng.integers(-1, 2, 300), 0, 4) for name in ("a", "b")}
+    pool = Pool(rng.normal(size=(300, 3)), judges, classes=[1, 2, 3, 4, 5])
+    own, found = np.flatnonzero(folds == 3), []
+    for code in range(5):
+        codes = truth[labelled].copy()
+        codes[3] = code
+        believed = belief_of(pool, describe(pool), labelled, codes, np.ones(80), folds, (), (1.0, 2, 3, 4, 5))
+        found.append(believed.rows(own))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
+def test_with_many_grades_some_labels_judge_the_regressions():
+    """Those that do have the values that they have among all of them."""
+    rng = np.random.default_rng(2)
+    columns, codes, weights = rng.normal(size=(90, 2)), rng.integers(0, 5, 90), rng.uniform(0.5, 2, 90)
+    values, penalty, frequency = np.linspace(-1.5, 1.5, 5), np.full(2, 1.0), np.full(5, 0.2)
+    fit = ordered_fit(columns, codes, weights, values, penalty, np.zeros(2), frequency)
+    every = left_out_logs(columns, codes, weights, values, penalty, *fit)
+    some = left_out_logs(columns, codes, weights, values, penalty, *fit, slice(0, None, 3))
+    np.testing.assert_allclose(some, every[::3])
+    assert _judging(20_000, 5).step == 1 and 60 < 2_000 / _judging(2_000, 60).step < 200

@@ -8,11 +8,12 @@ import pytest
 import altmas
 from altmas.history import History
 from altmas.methods.assured import Assured
-from altmas.methods.assured.estimator import Believed, Difference
+from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum
 from altmas.methods.assured.parts import FEW, Part, StageSample, shares_among, shares_in
 from altmas.methods.assured.stages import Stage
 from altmas.methods.assured.variance import shifted_means
+from altmas.methods.assured.weights import Believed
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 from altmas.task import Task
@@ -38,7 +39,7 @@ def stage_of(rows, *, within=EVERY, sizes=None, earlier=(), exposure=0.4, gain=1
         np.zeros(40),
         np.asarray(rows),
         np.where(population, exposure * sizes, 0),
-        gain,
+        np.array([gain]),
     )
     return StageSample(stage, BELIEF, before, np.asarray(rows))
 
@@ -58,7 +59,7 @@ def test_a_domain_shares_its_stages_by_the_labels_that_fall_into_it():
         worth.append(sample.stage.gain * n / (len(inside) * (len(inside) - n)))
     np.testing.assert_allclose(shares_in(samples, rows), np.array(worth) / sum(worth))
     complete = stage_of([1, 2], earlier=range(25, 40))
-    np.testing.assert_allclose(shares_in([samples[0], complete], rows), [0, 1], atol=1e-9)
+    np.testing.assert_allclose(shares_in([samples[0], complete], rows), [[0], [1]], atol=1e-9)
 
 
 def test_no_more_labels_fall_into_a_domain_than_it_has_points():
@@ -71,18 +72,18 @@ def test_no_more_labels_fall_into_a_domain_than_it_has_points():
 def test_with_few_labels_the_expansion_is_that_of_horvitz_and_thompson():
     sample = stage_of([0, 1, 2])
     odds = (1 - sample.stage.chances[:3]) / sample.stage.chances[:3]
-    few = Part.of(0, sample, 0.5, EVERY, np.ones(40), unscaled_below=4)
+    few = Part.of(0, sample, np.array([0.5]), EVERY, np.ones(40), unscaled_below=4)
     np.testing.assert_allclose(few.expansion, odds)
     residuals = np.array([0.2, -0.1, 0.4])
     np.testing.assert_allclose(few.centred(residuals), 0.5 * odds * residuals / np.sqrt(1 - sample.stage.chances[:3]))
-    enough = Part.of(0, sample, 0.5, EVERY, np.ones(40), unscaled_below=3)
+    enough = Part.of(0, sample, np.array([0.5]), EVERY, np.ones(40), unscaled_below=3)
     assert enough.expansion.sum() == pytest.approx(37) and enough.rest.sum() == 37
 
 
 @pytest.mark.parametrize("n", [1, 2, FEW - 1, FEW, FEW + 1])
 def test_from_ten_labels_on_a_ratio_takes_the_mean_off_and_costs_a_degree_of_freedom(n):
     sample = stage_of(list(range(n)), sizes=np.linspace(1, 2, 40))
-    part, p = Part.of(0, sample, 0.8, EVERY, np.ones(40)), sample.stage.chances[:n]
+    part, p = Part.of(0, sample, np.array([0.8]), EVERY, np.ones(40)), sample.stage.chances[:n]
     residuals = np.resize([0.5, -0.2, 0.3], n)
     mean = (part.expansion * residuals).sum() / part.expansion.sum()
     mean, factor = (mean, n / (n - 1)) if n >= FEW else (0.0, 1.0)
@@ -96,11 +97,11 @@ def test_stages_share_a_slice_by_the_labels_that_fell_into_it():
     inside = np.arange(40) < 10
     samples = [stage_of([0, 1, 20]), stage_of([21, 22], earlier=[0, 1]), stage_of([2, 3, 4], earlier=[0, 1], gain=1.5)]
     worth = np.array([2 / (10 * 8), 0.0, 1.5 * 3 / (8 * 5)])
-    np.testing.assert_allclose(shares_among(samples, inside, np.ones(3) / 3), worth / worth.sum())
+    np.testing.assert_allclose(shares_among(samples, inside, np.ones(3) / 3)[:, 0], worth / worth.sum())
     nowhere = np.arange(40) >= 30
     np.testing.assert_allclose(shares_among(samples, nowhere, np.array([0.2, 0.3, 0.5])), [0.2, 0.3, 0.5])
     complete = stage_of([20], earlier=range(10))
-    np.testing.assert_allclose(shares_among([samples[0], complete], inside, np.ones(2)), [0, 1], atol=1e-9)
+    np.testing.assert_allclose(shares_among([samples[0], complete], inside, np.ones(2)), [[0], [1]], atol=1e-9)
 
 
 def test_a_point_that_was_left_open_counts_as_a_draw_whose_label_may_be_anything():

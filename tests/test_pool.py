@@ -414,3 +414,36 @@ def test_a_further_model_has_to_fit_the_pool_and_to_have_a_name_of_its_own():
     ]:
         with pytest.raises(PoolError, match=sentence):
             pool.new_model(name, answers)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.35, 0.2, 0.05])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_scores_of_the_other_class_are_refused_whatever_the_threshold_of_the_model(threshold, columns):
+    """A model that names a rare class from 0.2 on: most of its scores say the other class, in either order."""
+    rng = np.random.default_rng(0)
+    fraud = rng.beta(0.5, 4, 2_000)
+    answers = np.where(fraud >= threshold, "fraud", "ok")
+    wrong = fraud if columns == 1 else np.column_stack([1 - fraud, fraud])  # read as those of 'ok', the second class
+    with pytest.raises(PoolError, match="inferred class order 'fraud', 'ok'"):
+        Pool(None, answers, scores=wrong)
+    with pytest.raises(PoolError, match="the class order 'fraud', 'ok'"):
+        Pool(None, answers, scores=wrong, classes=["fraud", "ok"])
+    right = Pool(None, answers, scores=wrong, classes=["ok", "fraud"])
+    np.testing.assert_allclose(right.scores[:, 1], fraud, atol=1e-6)
+
+
+def test_scores_that_have_little_to_do_with_the_answers_are_taken_as_they_are():
+    """Those of another model, or of few points, are no sign of another order."""
+    rng = np.random.default_rng(1)
+    answers, scores = rng.integers(0, 2, 500), rng.random(500)
+    assert Pool(None, answers, scores=scores).scores is not None
+    few, lower = np.arange(12) % 2, 0.6 - 0.05 * (np.arange(12) % 2)
+    assert Pool(None, few, scores=lower, classes=[0, 1]).scores is not None
+
+
+def test_a_column_of_texts_is_no_column_of_classes(tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text("text,answer\n" + "".join(f"it arrived late #{i},{i % 3}\n" for i in range(60)))
+    with pytest.raises(PoolError, match="60 different values in 60 rows, such as 'it arrived late #0'"):
+        Pool.from_table(path, prediction="text")
+    assert len(Pool.from_table(path, prediction="answer").classes) == 3

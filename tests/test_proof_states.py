@@ -127,7 +127,7 @@ def test_two_models_are_told_apart_after_a_skip_by_the_ratio_of_what_can_be_labe
     assert len(session.history.skipped) > 3 and verdict.proven and verdict.answer == "shown"
     (game,) = games_of(session.method, session.task, session.history, [metric])
     assert sum(len(stage.drawn) for stage in game.stages) == 120
-    ratio = _ratio_of(metric, _tables(metric, 2), pool)
+    ratio = _ratio_of(metric, _tables(metric, pool), pool)
     above, below = ratio.ratio.totals(ratio.outcomes(np.where(able, truth, SKIPPED)))
     assert above / below == pytest.approx(true_value(name, pool, truth, able)) and below == able.sum()
     (estimate,) = session.estimate()
@@ -142,7 +142,7 @@ def test_two_models_on_one_slice_share_their_points_also_with_weights():
     half = np.where(np.arange(60) % 2, "odd", "even")
     pool = altmas.Pool(None, {"v1": first, "v2": second}, classes=[0, 1], slices={"half": half}, weights=weights)
     (metric,) = metric_set("v2: accuracy@half=odd - v1: accuracy@half=odd", pool)
-    ratio, able = _ratio_of(metric, _tables(metric, 2), pool), rng.random(60) < 0.7
+    ratio, able = _ratio_of(metric, _tables(metric, pool), pool), rng.random(60) < 0.7
     above, below = ratio.ratio.totals(ratio.outcomes(np.where(able, truth, SKIPPED)))
     inside = weights * able * (half == "odd")
     wanted = (inside * (second == truth)).sum() - (inside * (first == truth)).sum()
@@ -323,7 +323,7 @@ def test_comparisons_and_alarms_of_a_session_with_a_guarantee_rest_on_proofs_alo
         answer(session, session.ask(200), truth)
         worse = np.where(np.arange(400) % 2, PREDICTED, 1 - PREDICTED)
         on_recall, on_accuracy = session.compare(worse, ["recall[1]", "accuracy"])
-        alarm = session.monitor("kappa")
+        alarm = session.monitor("mcc")
         assert not alarm.proven and session.monitor().answer == "drop" and session.monitor().proven
         answers[guarantee] = (on_recall.verdict, on_accuracy.verdict, alarm.answer)
         assert ("without a proof" in on_recall.note) == guarantee
@@ -346,7 +346,7 @@ def test_a_threshold_of_a_score_is_chosen_by_proofs_in_a_session_with_a_guarante
         answer(session, [first], truth)
         chosen = session.threshold("recall[1] >= 0.8")
         assert not waiting.found and chosen.found  # its sample, too, ends before the first item
-        assert chosen.kept.interval == ("guaranteed" if guarantee else "fixed-n")
+        assert chosen.kept.interval == ("guaranteed" if guarantee else "asymptotic")
         assert (score[truth == 1] >= chosen.threshold).mean() >= 0.8
 
 

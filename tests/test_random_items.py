@@ -110,3 +110,18 @@ def test_a_sum_of_distances_reaches_down_by_its_excess():
     found = Tradition().estimate(task, history)[0]
     assert found.low <= truth_values(POOL, calm, task.metrics)["calibration_error"] < found.value
     assert "near 0 is too high" in found.note
+
+
+def test_the_interval_of_a_difference_is_that_of_its_opposite_turned_round():
+    """What nobody has seen of one side must not hide what classes that may occur do to the other."""
+    rng = np.random.default_rng(0)
+    truth, one, other = rng.integers(0, 6, (3, 40))
+    pool = altmas.Pool(None, {"a": one, "b": other}, classes=list(range(6)))
+    task = Task(pool, metric_set(["a: macro_f1 - b: macro_f1", "b: macro_f1 - a: macro_f1"], pool))
+    for seed in range(30):
+        rows = np.random.default_rng(seed).permutation(40)[:9]
+        batch = Batch(rows, np.full(9, 1 / 40), labels_before=0)
+        history = History(40, (batch,), {int(row): int(truth[row]) for row in rows})
+        there, back = Tradition().estimate(task, history)
+        if not np.isnan(there.low) and there.value != 0:  # half-way between the bounds the longer reach is downwards
+            assert (there.low, there.high) == pytest.approx((-back.high, -back.low))

@@ -630,3 +630,17 @@ def test_many_and_long_notes_are_limited_and_it_is_said():
     told = session.report()
     assert len(told.content["notes"]["shown"]) == 50 and told.content["notes"]["shown"][0]["text"].startswith("note 52")
     assert "50 of 53" in told.to_html() and "x" * 501 not in told.to_html()
+
+
+def test_without_aims_the_headline_of_several_models_says_which_is_best():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 400)
+    answers = {name: np.where(rng.random(400) < right, truth, 1 - truth) for name, right in (("v1", 0.7), ("v2", 0.95))}
+    session = altmas.Session.create(None, altmas.Pool(None, answers), metrics=["accuracy"], seed=1)
+    for _ in range(8):
+        points = session.ask(10)
+        session.tell({point.id: int(truth[point.index]) for point in points})
+    report = session.report()
+    headline = report.content["headline"]
+    assert headline["verdict"] == "By accuracy on this pool, v2 looks best after 80 labels; v1 is shown to be worse."
+    assert headline["tone"] == "good" and '<a href="#ranking">' in report.to_html()

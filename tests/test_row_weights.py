@@ -198,7 +198,7 @@ def test_clean_labels_leave_room_for_a_row_that_stands_for_many():
         task = Task(pool, metric_set(["accuracy"], pool), seed=1)
         history = label_until(method, task, History(n), 60, 20, lambda row: 0)
         (one,) = method.estimate(task, history)
-        assert one.value == pytest.approx(1.0)
+        assert one.value == pytest.approx(1.0, abs=1e-3)  # stages count a little differently in the fold of that row
         heavy_row_is_known = 499 in history.labels
         assert one.low < (0.985 if heavy_row_is_known else 0.6)
 

@@ -61,7 +61,10 @@ def test_what_it_takes_to_tell_two_models_apart_is_possible():
     left = int(((best != contender) & (session.history.known < 0)).sum())
     assert "more labels than the pool has" not in ranking.outlook
     assert f"or those of the {left} points without a label on which the two differ" in ranking.outlook
-    assert "a check of one pair may decide it earlier" in ranking.outlook and "`" not in ranking.outlook
+    assert (
+        "a check of one pair is a test of its own, and may decide it earlier" in ranking.outlook
+        and "`" not in ranking.outlook
+    )
 
 
 def test_the_coverage_of_classes_is_that_of_a_model_that_is_named():

@@ -1,6 +1,5 @@
 """The benchmark of scores: its arithmetic, on runs made by hand."""
 
-import itertools
 import json
 
 import numpy as np
@@ -42,12 +41,6 @@ def test_finished_runs_are_not_repeated(tmp_path, monkeypatch):
     monkeypatch.setattr(scores, "FILE", file)
     monkeypatch.setattr(scores, "POOLS", {"p": lambda: pytest.fail("nothing is left to run")})
     assert list(scores.runs_of("p", 1, ("roc_auc",))) == []
-
-
-def test_the_variance_of_a_random_sample_is_that_over_all_samples():
-    values, n = np.array([0.0, 1.0, 1.0, 4.0, 2.0]), 2
-    totals = [5 * np.mean(values[list(rows)]) for rows in itertools.combinations(range(5), n)]
-    assert scores.of_random_sample(values, n) == pytest.approx(np.var(totals))
 
 
 def test_uniform_draws_with_a_belief_that_knows_nothing_are_worth_random_ones():

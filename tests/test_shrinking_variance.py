@@ -13,7 +13,7 @@ from altmas.metrics import metric_set
 from altmas.metrics.influence import sum_of_items
 from altmas.simulate import label_until
 from altmas.task import Task
-from assured_world import world
+from assured_world import share_of, world
 
 Z, TAIL = normal_quantile(0.95), 3.689
 
@@ -38,7 +38,8 @@ def test_what_is_left_is_what_a_loop_over_the_parts_finds():
         for factor, estimator, side in linear.sides:
             for part in estimator.parts:
                 believed = side.items.moments(part.belief)[0]
-                estimated += factor * part.share * float(believed[part.rest].sum())
+                shares = np.array([share_of(part.share, part.folds, row) for row in range(len(believed))])
+                estimated += factor * float((shares * believed)[part.rest].sum())
         items = sum_of_items([(factor, side.items, estimator.inside) for factor, estimator, side in linear.sides])
         low, high = (float((end * linear.estimator.unlabelled_share).sum()) for end in items.range())
         assert linear.left == pytest.approx((estimated - low, high - estimated), abs=1e-9), metric.name
@@ -47,7 +48,10 @@ def test_what_is_left_is_what_a_loop_over_the_parts_finds():
 def test_the_reach_of_what_was_met_is_that_of_its_terms_or_of_what_is_left():
     task, among = estimators(("v1: accuracy",))
     linear = among.linearised(task.metrics[0], TAIL)
-    rows, weights = linear.rows, np.concatenate([part.share * part.expansion for part in among(None).parts])
+    rows, parts = linear.rows, among(None).parts
+    weights = np.concatenate(
+        [[share_of(part.share, part.folds, row) for row in part.rows] * part.expansion for part in parts]
+    )
     wrong = task.pool.models[0].predictions[rows] != among.history.known[rows]
     events = weights[wrong] / len(task.pool)
     lowered = -linear.terms[linear.terms < 0]

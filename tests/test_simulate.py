@@ -96,6 +96,13 @@ def test_summary_has_bias_rmse_coverage_width_and_value():
     assert list(Simulation(rows("tradition", [0.4])).to_frame()["method"]) == ["tradition"]
 
 
+def test_coverage_and_width_are_of_the_repeats_with_an_interval():
+    without = [row | {"low": math.nan, "high": math.nan} for row in rows("other", [0.5, 0.5])]
+    (other,) = Simulation(rows("other", [0.45, 0.55, 0.5]) + without).summary()
+    assert other["coverage"] == 1.0 and other["width"] == pytest.approx(0.2)
+    assert other["without_interval"] == 2 and other["undefined"] == 0
+
+
 def test_a_printed_simulation_keeps_names_and_shows_undefined_figures_as_a_dash():
     told = str(Simulation([row | {"metric": "recall[malignant]"} for row in rows("assured", [0.4, math.nan])]))
     assert "recall[malignant]" in told and told.splitlines()[1].endswith("  -")

@@ -13,6 +13,7 @@ from altmas.methods.assured.linearised import Estimators
 from altmas.methods.assured.skips import NOTHING, PRIOR, labelable, widened
 from altmas.methods.assured.stages import stages_of
 from altmas.metrics import metric_set
+from assured_world import share_of
 
 METRICS = ("accuracy", "share[a]", "recall[b]", "precision[b]")
 
@@ -136,7 +137,7 @@ def test_the_shares_are_those_of_the_weighted_draws():
     for share, sample in zip(shares, samples, strict=True):
         for row in sample.stage.used.tolist():
             one = by_answer[int(pool.predictions[row])]
-            weight = share / sample.stage.chances[row]
+            weight = share_of(share, sample.folds, row) / sample.stage.chances[row]
             one[0] += weight * (row in history.labels)
             one[1] += weight
             one[2] += 1
@@ -175,7 +176,7 @@ def test_slopes_are_how_the_shares_move_a_metric_and_corrections_sums_over_draws
             scale = len(undrawn) / sum(odds.values())
             for row in drawn + undrawn:
                 residual = (row in history.labels) - able.share[able.codes[row]]
-                term = share * residual * means[row]
+                term = share_of(share, sample.folds, row) * residual * means[row]
                 if row in odds:
                     moved += scale * odds[row] * term
                     squares += (scale * odds[row] * term) ** 2 / (1 - stage.chances[row])

@@ -75,6 +75,12 @@ def test_a_threshold_that_does_not_keep_the_claim_is_hardly_ever_chosen(runs, mo
     assert wrong <= most_wrong and sum(found.found for found in chosen) >= 0.8 * runs
 
 
+def test_a_threshold_is_tested_by_intervals_for_many_looks():
+    session = session_of(120)
+    found, (at_one_look,) = session.threshold("recall[dog] >= 0.9"), session.estimate(metrics=["recall[dog,0.3]"])
+    assert at_one_look.interval == "fixed-n" and {kept.interval for _, kept, _ in found.path} == {"asymptotic"}
+
+
 def test_without_labels_nothing_is_shown():
     early = altmas.Session.create(None, POOL, metrics=["recall[dog]"]).threshold("recall[dog] >= 0.9")
     assert not early.found and "fewer than 20 drawn labels" in str(early)

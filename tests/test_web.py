@@ -22,8 +22,10 @@ from altmas.items.keys import COMMANDS, class_keys
 from altmas.items.parts import folder_of, parts_of
 from altmas.methods import Tradition
 from altmas.web.annotator_api import HAND
+from altmas.web.goal import GoalWatch
+from altmas.web.overview import Watch
 from altmas.web.prefetch import FIRST, MOST, READY
-from session_world import create, pool
+from session_world import TRUTH, create, pool
 from web_world import Page, eventually, paged
 
 
@@ -333,6 +335,7 @@ def test_the_owner_sees_estimates_their_path_targets_and_people() -> None:
     wanted = session.estimate()["accuracy"]
     assert (accuracy["value"], accuracy["low"], accuracy["high"]) == (wanted.value, wanted.low, wanted.high)
     assert (accuracy["target"], accuracy["threshold"], seen["estimated_at"]) == (0.3, 0.1, 24)
+    assert accuracy["bounds"] == [0.0, 1.0]
     past = {step["labels"]: step["metrics"]["accuracy"][0] for step in seen["path"]}
     assert past[12] == session.at(labels=12).estimate()["accuracy"].value
     assert seen["decision"]["stop"] == session.should_stop().stop
@@ -609,3 +612,22 @@ def test_the_plan_changes_nothing_else(page: Page) -> None:
     assert [events[0][name] for name in same] == [events[1][name] for name in same]
     assert events[0]["body"] == {"authenticated": False} and events[1]["body"] == {}  # the page asked for a name
     assert replace(page.session.estimate()[0], note="") == replace(direct.estimate()[0], note="")
+
+
+def test_the_overview_and_the_goal_follow_rulings_and_changes_of_the_plan(tmp_path):
+    """The number of labels stays the same, and what they say does not."""
+    session = create(tmp_path / "s.altmas", metrics=["accuracy"], targets={"accuracy": 0.01}, budget=30)
+    session.run(lambda query: TRUTH[query.index], progress=False)
+    watch, goal = Watch(session), GoalWatch(session)
+    watch._refresh()
+    goal._look()
+    before, goals = watch.latest["accuracy"].value, goal.goals
+    for row in list(session.history.labels)[:10]:
+        session.adjudicate(f"p{row}", session.pool.classes[session.pool.predictions[row]], "owner")
+    watch._refresh()
+    goal._look()
+    assert watch.latest["accuracy"].value == session.estimate()["accuracy"].value != before
+    assert goal.goals == session.goals() != goals
+    session.extend(metrics=["accuracy", "recall[cat]"])
+    watch._refresh()
+    assert [one.metric for one in watch.latest] == ["accuracy", "recall[cat]"]

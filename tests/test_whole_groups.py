@@ -224,9 +224,10 @@ def test_a_stage_counts_by_its_groups_and_not_by_which_of_them_were_drawn():
         size = {g: stage.sizes[groups == g][0] for g in range(50)}
         mean = sum(size[g] * m for g, m in members.items()) / sum(size[g] for g, m in members.items() if m)
         drawn = len(set(groups[sample.rows[inside[sample.rows]]].tolist()))
-        assert sample.answers_in(None if inside.all() else inside) == pytest.approx(drawn * mean)
+        counted, points = sample.answers_in(inside)
+        assert counted == pytest.approx(drawn * mean) and points == (stage.population & inside).sum()
     whole = replace(sample, stage=replace(stage, used=np.flatnonzero(stage.population)))
-    assert whole.answers_in() == stage.population.sum()
+    assert whole.answers_in(np.ones(len(groups), bool)) == (stage.population.sum(), stage.population.sum())
 
 
 def test_what_stayed_unseen_is_a_set_of_whole_groups():

@@ -67,6 +67,12 @@ class Claim:
         return "shown" if (side == "above") == (self.relation in (">=", ">")) else "refuted"
 
 
+PROOFS_INTERVAL = (
+    "the interval is that of the proof: the one that estimate gives is made in another way, and neither always lies "
+    "inside the other"
+)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What the labels say about a claim, on the estimate that decides it.
@@ -131,7 +137,8 @@ class Verdict:
         bounds = "no interval" if estimate.low != estimate.low else f"[{estimate.low:.4f}, {estimate.high:.4f}]"
         level = f"{estimate.confidence * 100:g} % {estimate.interval}, " if estimate.interval != "none" else ""
         where = "" if self.about == "pool" else f" on {ABOUT_WHAT[self.about]}"
-        proof = ", decided by a test that holds at every look" if self.proven else ""
+        proof = f", {'' if self.answer == 'undecided' else 'decided '}by a test that holds at every look"
+        proof = proof if self.proven else ""
         if self.proven and self.answer not in ("undecided", self.claim.answer(estimate)):
             proof += ", sharper there than the interval"
         labels = f"{estimate.labels} label{'' if estimate.labels == 1 else 's'}"
@@ -195,9 +202,11 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
     if isinstance(proof, NotNow):
         return judged("undecided", estimate, why=proof.why, waiting=True)
     answer = claim.proven(proof.answer)
+    why = ""
     if answer not in ("undecided", claim.answer(estimate)):  # shown is the interval of the same proof
         (estimate,) = estimates_of(session.method, proven, history)
-    return judged(answer, estimate, proven=True)
+        why = PROOFS_INTERVAL
+    return judged(answer, estimate, proven=True, why=why)
 
 
 def _expect_possible(claim: Claim, metric: Metric) -> None:

@@ -73,7 +73,8 @@ class Estimate:
 class Estimates(Sequence[Estimate]):
     """The estimates of all metrics from the same labels, in the order asked for.
 
-    `about` is what they are about: this pool ("pool"), or data like it ("future").
+    `about` is what they are about: this pool ("pool"), all rows of which it is a random sample ("source"), or data like
+    it ("future").
     `remarks` say what a reader of all of them must know: labels that do not count yet, answers that people differ on.
     `info` is what the method wants to be known about how it got there (training, augmentation, diagnostics).
     """

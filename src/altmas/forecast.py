@@ -292,8 +292,9 @@ def _path(
         while len(history.labels) < labels and history.open.any():
             count = len(history.labels)
             drawn = method.propose(task, history, min(max(count // 5, 5), labels - count))
-            known = {**history.labels, **truth.at(drawn.indices)}
-            history = replace(history, batches=(*history.batches, drawn), labels=known)
+            if not len(drawn.indices):
+                break
+            history = history.told(drawn, truth.at(drawn.indices))
         yield history
 
 

@@ -44,14 +44,16 @@ class NotNow:
 def offers_guarantee(method: Method, metric: Metric, pool: Pool) -> bool:
     """Whether a proof covers this metric under this method: its draws have known chances, it is a ratio of sums.
 
-    A difference of slices or precisions divides by numbers of points, which are not those of the table if the pool is
-    a random sample of it.
+    A kappa and a difference of slices or precisions divide by numbers of points, which are not those of the table if
+    the pool is a random sample of it.
     """
-    tables = _tables(metric, len(pool.classes))
+    tables = _tables(metric, pool)
     if tables is None or not isinstance(method, DrawsInSequence):
         return False
-    if len(tables) == 1 or pool.sampled_from is None:
+    if pool.sampled_from is None:
         return True
+    if len(tables) == 1:
+        return not metric.divides_by_answers
     return all((den == 1).all() for _, den in tables) and all(part.where is None for _, part in metric.parts)
 
 
@@ -193,8 +195,13 @@ def missing(game: Game | NotNow, task: Task, history: History) -> str:
 def _game(task: Task, history: History, metric: Metric, sequences: list[SequenceOfDraws]) -> Game | NotNow:
     """The metric as a ratio and the stages of draws, of a metric for which a proof is offered."""
     pool = task.pool
-    tables = _tables(metric, len(pool.classes))
+    tables = _tables(metric, pool)
     assert tables is not None
+    if metric.divides_by_answers and history.skipped:
+        return NotNow(
+            "no proof after a skip: it rests on how often each class is answered among the items that can be labelled, "
+            "which is not known any more"
+        )
     shared = _shared_sizes(metric, tables, pool)
     if shared is None and history.skipped:  # points that a skip takes out of a slice change its known size
         return NotNow(
@@ -294,14 +301,14 @@ def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -
 Tables = tuple[Array, Array]
 
 
-def _tables(metric: Metric, n_classes: int) -> list[Tables] | None:
+def _tables(metric: Metric, pool: Pool) -> list[Tables] | None:
     """(num, den) of the metric, or of each part of a difference; None where no proof is offered.
 
     A difference is covered where the size below the line of either side is known beforehand.
     """
     if metric.contrasts:
         return None
-    ratios = [part.ratio(n_classes) for _, part in metric.parts]
+    ratios = [part.ratio_on(pool) for _, part in metric.parts]
     defined = [tables for tables in ratios if tables is not None]
     if len(defined) < len(ratios):
         return None
@@ -325,7 +332,8 @@ def _shared_sizes(metric: Metric, tables: list[Tables], pool: Pool) -> Array | N
 def _ratio_of(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
     if len(tables) > 1:
         return _of_difference(metric, tables, pool)
-    return table_ratio(*tables[0], metric.rows(metric, pool).codes, _weight(metric.members(pool), pool))
+    bounds = metric.bounds if metric.divides_by_answers else None
+    return table_ratio(*tables[0], metric.rows(metric, pool).codes, _weight(metric.members(pool), pool), bounds)
 
 
 def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:

@@ -5,7 +5,7 @@ method wants to remember about it. Labels told without having been drawn have no
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -101,6 +101,10 @@ class History:
     def drawn_labels(self) -> int:
         """How many labels are of points that a method drew."""
         return len(self.labels) - len(self.volunteered)
+
+    def told(self, batch: Batch, labels: Mapping[int, int]) -> "History":
+        """The history after one more batch, with these labels."""
+        return replace(self, batches=(*self.batches, batch), labels={**self.labels, **labels})
 
     @cached_property
     def open(self) -> NDArray[np.bool_]:

@@ -28,7 +28,7 @@ from altmas.metrics.differences import difference
 from altmas.pool.growth import WAVE, values_in_order
 from altmas.session.snapshot import Snapshot
 from altmas.suggest import listing, near
-from altmas.svg import STYLE, THEME, Interval, intervals
+from altmas.svg import Interval, intervals, standalone
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -83,11 +83,24 @@ class Level:
     answer: Answer
     looks_worse: bool = False
 
+    @property
+    def tone(self) -> str:
+        """How a chart shows it."""
+        if not self.against:
+            return "plain"
+        return "open" if self.looks_worse else {"drop": "bad", "no drop": "good", "cannot tell": "open"}[self.answer]
+
+
+TONES = {"good": "no {worse} shown", "open": "looks like a {worse}, or cannot be told", "bad": "a {worse} is shown"}
+"""What the tones of levels mean."""
+
 
 @dataclass(frozen=True)
 class Monitor(Sequence[Level]):
     """The waves in order; `answer` is that of the newest.
 
+    since_first  the newest wave beside the first, if it is compared with the one before and that is another: a slow
+                 slide shows there
     proven  whether the alarm has a finite-sample proof; else it rests on intervals that hold for many labels
     worse   what getting worse is called: a drop or, of a metric that is better when it is lower, a rise
     """
@@ -98,6 +111,7 @@ class Monitor(Sequence[Level]):
     tolerance: float
     proven: bool
     worse: Literal["drop", "rise"] = "drop"
+    since_first: Level | None = None
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -107,36 +121,43 @@ class Monitor(Sequence[Level]):
 
     @property
     def answer(self) -> Answer:
-        """Whether a drop (or a rise, if that is worse) is shown in the newest wave."""
-        return self.levels[-1].answer
+        """Whether a drop (or a rise, if that is worse) is shown in the newest wave, also against the first."""
+        slid = self.since_first is not None and self.since_first.answer == "drop"
+        return "drop" if slid else self.levels[-1].answer
 
     @property
     def summary(self) -> str:
         """What the newest wave says; of an alarm also what is guaranteed."""
-        last = self.levels[-1]
+        last, first = self.levels[-1], self.since_first
         if not last.against:
             return f"{self.metric} in wave {last.wave}: there is nothing to compare it with yet."
-        beyond = f" of more than {self.tolerance:g}" if self.tolerance else ""
-        finding = {
-            "drop": f"a {self.worse}{beyond} against {last.against} is shown",
-            "no drop": f"no {self.worse}{beyond} against {last.against} is shown",
-            "cannot tell": f"whether there is a {self.worse} against {last.against} cannot be told yet",
-        }[self.answer]
-        if last.looks_worse:
-            finding = (
-                f"it looks like a {self.worse}{beyond} against {last.against} (the interval of the change, which is "
-                f"for one look, is {last.change_low:+.3f} to {last.change_high:+.3f}), but that is not shown at every "
-                f"look yet; more labels in {last.wave} and {last.against} decide it"
-            )
+        findings = [self._finding(last)]
+        if first is not None and last.answer != "drop" and (first.answer == "drop" or first.looks_worse):
+            findings.append(self._finding(first))
         many = "" if self.proven else " if labels are many (no finite-sample proof for this metric or method)"
         if self.answer == "drop":
             sure = (
                 f"; all alarms, over all waves and looks, are right with probability {100 * self.confidence:g} %{many}"
             )
         else:
-            none = "" if last.looks_worse or self.answer == "cannot tell" else "; that is no proof that there is none"
-            sure = none + (f"; alarms hold{many}" if many else "")
-        return f"{self.metric} in wave {last.wave}: {finding}{sure}."
+            open_ = len(findings) > 1 or last.looks_worse or self.answer == "cannot tell"
+            sure = ("" if open_ else "; that is no proof that there is none") + (f"; alarms hold{many}" if many else "")
+        return f"{self.metric} in wave {last.wave}: {'; '.join(findings)}{sure}."
+
+    def _finding(self, level: Level) -> str:
+        """What is shown of the wave beside the one that it is compared with."""
+        beyond = f" of more than {self.tolerance:g}" if self.tolerance else ""
+        if level.looks_worse:
+            return (
+                f"it looks like a {self.worse}{beyond} against {level.against} (the interval of the change, which is "
+                f"for one look, is {level.change_low:+.3f} to {level.change_high:+.3f}), but that is not shown at "
+                f"every look yet; more labels in {level.wave} and {level.against} decide it"
+            )
+        return {
+            "drop": f"a {self.worse}{beyond} against {level.against} is shown",
+            "no drop": f"no {self.worse}{beyond} against {level.against} is shown",
+            "cannot tell": f"whether there is a {self.worse} against {level.against} cannot be told yet",
+        }[level.answer]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (unknown numbers are None)."""
@@ -150,20 +171,15 @@ class Monitor(Sequence[Level]):
                 f"{level.wave} ({level.labels} label{'s' * (level.labels != 1)})",
                 level.value,
                 *_ends(level),
-                _tone(level),
+                level.tone,
             )
             for level in self.levels
             if not math.isnan(level.value)
         ]
-        drawn = str(intervals("waves", f"{self.metric} by wave", rows))
-        style = f"<style>{THEME}{STYLE}</style>"
-        return drawn.replace(">", f">{style}", 1)
-
-
-def _tone(level: Level) -> str:
-    if not level.against:
-        return "plain"
-    return "open" if level.looks_worse else {"drop": "bad", "no drop": "good", "cannot tell": "open"}[level.answer]
+        title = f"{self.metric} by wave, {100 * self.confidence:g} % intervals of the levels"
+        used = {level.tone for level in self.levels}
+        key = [(tone, words.format(worse=self.worse)) for tone, words in TONES.items() if tone in used]
+        return standalone(intervals("waves", title, rows), title, key)
 
 
 def _ends(level: Level) -> tuple[float | None, float | None]:
@@ -189,16 +205,23 @@ def monitor(
         raise PlanError(f"there is no wave {against!r} (waves: {listing(waves)}){near(against, waves)}")
     if not (isinstance(tolerance, int | float) and 0 <= tolerance < math.inf):
         raise PlanError(f"tolerance {tolerance!r} was not understood; expected a number of at least 0")
-    on_waves = [_on_wave(now, metric, wave) for wave in waves]
-    compared = [against if against is not None else waves[index - 1] if index else "" for index in range(len(waves))]
-    levels, proven = _levels(now, on_waves, waves, compared, float(tolerance))
+    of_wave = {wave: _on_wave(now, metric, wave) for wave in waves}
+    pairs = [
+        (wave, against if against is not None else before) for before, wave in zip(["", *waves], waves, strict=False)
+    ]
+    slides = against is None and len(waves) > 2
+    levels, proven = _levels(now, of_wave, [*pairs, (waves[-1], waves[0])] if slides else pairs, float(tolerance))
+    since_first = levels.pop() if slides else None
     base = metric or now.task.metrics[0].name
-    worse: Literal["drop", "rise"] = "rise" if on_waves[0].lower_is_better else "drop"
-    return Monitor(base, tuple(levels), now.task.confidence, float(tolerance), proven, worse)
+    worse: Literal["drop", "rise"] = "rise" if of_wave[waves[0]].lower_is_better else "drop"
+    return Monitor(base, tuple(levels), now.task.confidence, float(tolerance), proven, worse, since_first)
 
 
 def _on_wave(now: Snapshot, metric: str | None, wave: str) -> Metric:
-    whole = now.task.metrics[0] if metric is None else metric_set(metric, now.task.pool)[0]
+    whole, *others = now.task.metrics[:1] if metric is None else metric_set(metric, now.task.pool)
+    if others:
+        names = listing(one.name for one in (whole, *others))
+        raise MetricError(f"metric {metric!r} stands for {1 + len(others)} metrics; monitor one of them: {names}")
     on_wave = whole.on_slice(WAVE, wave)
     if on_wave is None or whole.where is not None:
         raise MetricError(f"metric {whole.name!r} cannot be monitored: it is not one of the whole pool")
@@ -206,12 +229,13 @@ def _on_wave(now: Snapshot, metric: str | None, wave: str) -> Metric:
 
 
 def _levels(
-    now: Snapshot, metrics: list[Metric], waves: list[str], compared: list[str], tolerance: float
+    now: Snapshot, of_wave: dict[str, Metric], pairs: list[tuple[str, str]], tolerance: float
 ) -> tuple[list[Level], bool]:
-    of_wave = dict(zip(waves, metrics, strict=True))
+    """(each wave beside the one that it is compared with ("" for none), whether alarms have a proof)."""
+    waves, metrics = list(of_wave), list(of_wave.values())
     changes = {
-        wave: difference(of_wave[wave], of_wave[reference])
-        for wave, reference in zip(waves, compared, strict=True)
+        (wave, reference): difference(of_wave[wave], of_wave[reference])
+        for wave, reference in pairs
         if reference and reference != wave
     }
     task = replace(now.task, metrics=(*metrics, *changes.values()), targets=(), guarantee=False)
@@ -223,18 +247,19 @@ def _levels(
         for number, wave in enumerate(waves, start=1)
     }
     levels = []
-    for number, (wave, reference) in enumerate(zip(waves, compared, strict=True), start=1):
-        own, change = estimates[of_wave[wave].name], estimates.get(changes[wave].name) if wave in changes else None
+    for wave, reference in pairs:
+        own, compared = estimates[of_wave[wave].name], changes.get((wave, reference))
+        change = None if compared is None else estimates[compared.name]
         inside = of_wave[wave].members(now.task.pool)
         assert inside is not None
         answer: Answer = "cannot tell"
-        if wave in changes:
-            share = error_against(error, number, waves.index(reference) + 1)
+        if compared is not None:
+            share = error_against(error, waves.index(wave) + 1, waves.index(reference) + 1)
             worse = _is_worse(now, of_wave[wave], (wave, reference), games, always, share, tolerance)
             pair = [estimates[of_wave[name].name] for name in (wave, reference)]
-            defined = not any(math.isnan(estimate.value) for estimate in pair)
-            answer = "drop" if worse and defined else "no drop" if all(map(_enough, pair)) else "cannot tell"
-        against = reference if wave in changes else ""
+            if all(map(_enough, pair)):
+                answer = "drop" if worse else "no drop"
+        against = "" if compared is None else reference
         few = [_too_few(estimates[of_wave[name].name]) for name in (wave, reference) if name]
         differs = _bounds(change, any(few))
         beyond = differs[1] > tolerance if of_wave[wave].lower_is_better else differs[2] < -tolerance
@@ -293,5 +318,5 @@ def _is_worse(
 
 
 def _enough(estimate: Estimate) -> bool:
-    """Whether a wave has enough labels to say that no drop is shown."""
+    """Whether a wave has enough labels to say that a drop is shown, or that none is."""
     return not math.isnan(estimate.value) and (estimate.labels >= LEAST_DRAWN or estimate.low == estimate.high)

@@ -4,8 +4,8 @@
     not told apart   the difference to the best has an interval that contains 0
     worse            shown to be worse than the best
 
-Intervals of the differences hold for all models together (methods/assured/contest.py, R1), and nobody is called worse
-with fewer than LEAST_RANKED drawn labels.
+Intervals of the differences hold for all models together and at every look (methods/assured/contest.py, R1, R3), and
+nobody is called worse with fewer than LEAST_RANKED drawn labels.
 """
 
 import math
@@ -25,11 +25,14 @@ from altmas.metrics.differences import difference
 from altmas.streams import stream
 from altmas.suggest import listing
 from altmas.task import Task
+from altmas.types import Array
 
 if TYPE_CHECKING:
     from altmas.session import Session
 
 BEST, TIED, WORSE = "best", "not told apart", "worse"
+BETTER = "better"
+"""A tier that lasts no longer than until the model that has it leads the ranking."""
 
 LEAST_RANKED = 2 * LEAST_DRAWN
 """Drawn labels before a model is called worse: the quantile over all models comes from the labels themselves, and with
@@ -43,7 +46,7 @@ class Ranked:
     value       its metric; nan where undefined
     behind      how far it lies behind the best, in the metric's own unit: 0 for the best, below 0 where its own
                 estimate is the better one
-    low, high   the interval of that, which holds for all models together; nan for the best and without labels
+    low, high   the interval of that, for all models together and at every look; nan for the best and without labels
     tier        "best" | "not told apart" | "worse"
     """
 
@@ -152,8 +155,9 @@ class Ranking(Sequence[Ranked]):
             if self.differing is not None and (needed is None or self.differing < needed):
                 more += f", or those of the {self.differing:,} points without a label on which the two differ"
             sentences.append(f"To tell {self.best} from {self.contender} takes {more}.")
-            if len(self.models) > 2:
-                sentences.append("Tiers hold for all models together; a check of one pair may decide it earlier.")
+            together = "Tiers hold for all models together; a" if len(self.models) > 2 else "A"
+            pair = "one pair" if len(self.models) > 2 else "the difference"
+            sentences.append(f"{together} check of {pair} is a test of its own, and may decide it earlier.")
         if self.alike:
             sentences.append(
                 f"No label can tell {self.best} from {listing(self.alike)}: they say the same of every point."
@@ -253,20 +257,31 @@ def _differing(found: Ranking, task: Task, history: History, metrics: tuple[Metr
 def _ranking(
     contest: Contest, names: list[str], task: Task, history: History, details: tuple[str, float, int, str]
 ) -> Ranking:
-    best = contest.best
     factors = contest.critical(task.confidence, stream(task.seed, "ranking", contest.labels))
-    rows = [_ranked(contest, k, name, float(factors[k])) for k, name in enumerate(names)]
-    rows = [_possible(row, contest, k, task, history) for k, row in enumerate(rows)]
+    rows = _rows(contest, names, factors, task, history)
+    for _ in names:  # whoever is shown to be better than the one that looks best leads
+        better = [k for k, row in enumerate(rows) if row.tier == BETTER]
+        if not better:
+            break
+        contest = replace(contest, leader=min(better, key=lambda k: rows[k].behind))
+        rows = _rows(contest, names, factors, task, history)
+    rows, best = [replace(row, tier=TIED) if row.tier == BETTER else row for row in rows], contest.best
     alike = tuple(row.model for k, row in enumerate(rows) if row.tier == TIED and contest.same_as_best(k))
     order = {BEST: 0, TIED: 1, WORSE: 2}
     rows.sort(key=lambda row: (order[row.tier], math.isnan(row.behind), row.behind))
-    tied = [row for row in rows if row.tier == TIED and not math.isnan(row.behind) and row.model not in alike]
+    apart = [row for row in rows if row.tier == TIED and not math.isnan(row.behind) and row.model not in alike]
+    tied = [row for row in apart if row.low != row.high]  # what is known to be 0 no label tells apart
     if not tied or contest.unlabelled == 0:
         return Ranking(tuple(rows), *details, contender=tied[0].model if tied else None, alike=alike)
     contender = names.index(tied[0].model)
     floor = contest.least_half_width(best, contender, float(factors[contender]))
     more = _more_labels(tied[0], contest, floor)
     return Ranking(tuple(rows), *details, contender=tied[0].model, labels_to_separate=more, alike=alike)
+
+
+def _rows(contest: Contest, names: list[str], factors: Array, task: Task, history: History) -> list[Ranked]:
+    rows = [_ranked(contest, k, name, float(factors[k])) for k, name in enumerate(names)]
+    return [_possible(row, contest, k, task, history) for k, row in enumerate(rows)]
 
 
 def _ranked(contest: Contest, k: int, name: str, factor: float) -> Ranked:
@@ -279,7 +294,8 @@ def _ranked(contest: Contest, k: int, name: str, factor: float) -> Ranked:
     low, high = (low, high) if sign > 0 else (-high, -low)
     decided = contest.exact or contest.drawn >= LEAST_RANKED
     behind = _inside(sign * (highest - value), (low, high))
-    return Ranked(name, value, behind, low, high, WORSE if decided and low > 0 else TIED)
+    tier = WORSE if low > 0 else BETTER if high < 0 else TIED
+    return Ranked(name, value, behind, low, high, tier if decided else TIED)
 
 
 def _possible(row: Ranked, contest: Contest, k: int, task: Task, history: History) -> Ranked:
@@ -290,7 +306,8 @@ def _possible(row: Ranked, contest: Contest, k: int, task: Task, history: Histor
     ends = difference(other, best) if best.lower_is_better else difference(best, other)
     least, most = possible_values(ends, task, history)
     low, high, behind = (min(max(value, least), most) for value in (row.low, row.high, row.behind))
-    return replace(row, low=low, high=high, behind=behind, tier=WORSE if least > 0 else row.tier)
+    tier = TIED if low <= 0 <= high else WORSE if least > 0 else BETTER if most < 0 else row.tier
+    return replace(row, low=low, high=high, behind=behind, tier=tier)
 
 
 def _inside(value: float, bounds: tuple[float, float]) -> float:

@@ -157,10 +157,13 @@ def linear_tables(kind: str, n_classes: int, classes: Sequence[int] = (), beta: 
 
 
 def kappa_tables(rows: Array) -> tuple[Array, Array]:
-    """(num, den) of kappa, whose row sums (C,) are known: N [a = c] - r_c over N - r_c; holds if nothing is skipped."""
-    total = rows.sum()
-    chance = np.broadcast_to(rows, (len(rows), len(rows)))
-    return total * np.eye(len(rows)) - chance, total - chance
+    """(num, den) of kappa, whose row sums r (C,) are known: [a = c] - r_c / N over 1 - r_c / N, N the sum of r.   (G13)
+
+    Cohen's kappa is (N T - E) / (N^2 - E) with T right answers and E = sum_c r_c s_c, s_c the points of class c: a sum
+    over points above and below the line. It holds if nothing is skipped, which would change r.
+    """
+    chance = np.broadcast_to(rows / rows.sum(), (len(rows), len(rows)))
+    return np.eye(len(rows)) - chance, 1 - chance
 
 
 @dataclass(frozen=True)

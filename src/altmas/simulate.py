@@ -22,6 +22,7 @@ from altmas.intervals import normal_quantile
 from altmas.memo import ArrayFile, Memo
 from altmas.methods import Method, check, check_ahead, check_draw, method_named
 from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
+from altmas.methods.assured.recipe import EDITION
 from altmas.metrics import MetricLike, metric_set, truth_values
 from altmas.outputs import NOTHING, Kept, kept_by, writable, write_whole
 from altmas.pool import Pool
@@ -30,6 +31,7 @@ from altmas.progress import progress_bar
 from altmas.ranking import WORSE
 from altmas.ranking import rank as rank_models
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Draw, Task
+from altmas.version import __version__
 
 Row = dict[str, Any]
 
@@ -45,6 +47,7 @@ class Simulation:
 
         label_value = (rmse of tradition / rmse)^2: how many random labels one label is worth, with a 90 % interval
         (delta method on the logarithm); nan where tradition was not run or a value is undefined in every repeat.
+        Coverage and width are of the repeats with an interval: `without_interval` counts those with a value and none.
         """
         groups: dict[tuple[str, str, int], list[Row]] = {}
         for row in self.rows:
@@ -282,8 +285,9 @@ def label_until(
     """The history after the method has chosen, and the oracle has labelled, points up to that number of labels."""
     while len(history.labels) < labels and history.open.any():
         drawn = method.propose(task, history, min(batch, labels - len(history.labels)))
-        answers = {int(row): int(oracle(int(row))) for row in drawn.indices}
-        history = replace(history, batches=(*history.batches, drawn), labels={**history.labels, **answers})
+        if not len(drawn.indices):
+            break
+        history = history.told(drawn, {int(row): int(oracle(int(row))) for row in drawn.indices})
     return history
 
 
@@ -304,6 +308,7 @@ def _settings(task: Task, steps: list[int], batch: int, seed: int) -> Row:
     ranked |= {"about": task.about} if task.ahead else {}
     ranked |= {"draw": task.draw} if task.draw != "items" else {}
     return ranked | {
+        "version": f"{__version__}, assured {EDITION}",
         "pool": task.pool.fingerprint,
         "metrics": [metric.name for metric in task.metrics],
         "budgets": steps,
@@ -388,8 +393,8 @@ def _summarise(key: tuple[str, str, int], rows: list[Row], random: NDArray[np.fl
     values = np.array([[row["value"], row["low"], row["high"], row["truth"]] for row in rows], np.float64)
     defined = values[np.isfinite(values[:, 0])]
     value, low, high, truth = defined.T
-    covered = (low - 1e-12 <= truth) & (truth <= high + 1e-12)
-    with_interval = bool(len(defined)) and bool(np.isfinite(low).any())
+    given = np.isfinite(low)
+    covered = ((low - 1e-12 <= truth) & (truth <= high + 1e-12))[given]
     worth = (1.0, 1.0, 1.0) if key[0] == "tradition" else label_value(_squared_errors(rows), random)
     return {
         "method": key[0],
@@ -400,8 +405,9 @@ def _summarise(key: tuple[str, str, int], rows: list[Row], random: NDArray[np.fl
         "truth": float(rows[0]["truth"]),
         "bias": float((value - truth).mean()) if len(defined) else math.nan,
         "rmse": float(np.sqrt(((value - truth) ** 2).mean())) if len(defined) else math.nan,
-        "coverage": float(covered.mean()) if with_interval else math.nan,
-        "width": float((high - low).mean()) if with_interval else math.nan,
+        "without_interval": len(defined) - int(given.sum()),
+        "coverage": float(covered.mean()) if given.any() else math.nan,
+        "width": float((high - low)[given].mean()) if given.any() else math.nan,
         "label_value": worth[0],
         "label_value_low": worth[1],
         "label_value_high": worth[2],

@@ -24,7 +24,7 @@ by one point of a rare class, far more than 1/N of its range. The interval then 
 further down, with G* of all points for G and K' groups in which labels that lower it by b/2 or more were seen, by b/20
 or more for a metric of scores, whose influences have all sizes.
 With few groups that show what lowers it nobody knows whether they come as whole groups; F is at least
-    S^2 exp(-K/3) N/G*                                                                                             (F4)
+    S^2 exp(-K/3) R/G*                                                                                             (F4)
 with the smaller K of both sides, as if all that lowers it did.
 
 A pool that is a uniform random sample of a larger table, its share f of the rows, is about that table. The same holds

@@ -151,6 +151,36 @@ def chart(name: str, title: str, description: str, *parts: str, kind: str, **att
     )
 
 
+ALONE, EDGE_ALONE, LINE = 720, 12, 22
+"""Width and half of the margin of a chart that is a file of its own, and the height of a line of its text."""
+
+
+def standalone(drawn: str, title: str, key: Sequence[tuple[str, str]] = ()) -> str:
+    """A chart as a file of its own: with colours, a title in words and what its tones mean, (tone, words) each."""
+    inner = str(drawn).replace('width="100%"', f'width="{ALONE - 4 * EDGE_ALONE}"', 1)
+    inner = inner.replace("<svg ", f'<svg x="{2 * EDGE_ALONE}" y="{2 * LINE}" ', 1)
+    height = 3 * LINE + float(inner.partition('height="')[2].partition('"')[0])
+    lines = [text(title, x=2 * EDGE_ALONE, y=1.2 * LINE, class_="name", font_weight="bold")]
+    place = 2.0 * EDGE_ALONE
+    for tone, words in key:
+        lines.append(element("circle", cx=place + 6, cy=height - 14, r=5, class_=tone))
+        lines.append(text(words, x=place + 18, y=height - 10))
+        place += 40 + 7 * len(words)
+    return element(
+        "svg",
+        f"<style>{THEME}{STYLE}</style>",
+        element("rect", width="100%", height="100%", fill="var(--paper)"),
+        *lines,
+        inner,
+        xmlns="http://www.w3.org/2000/svg",
+        class_="chart",
+        viewBox=f"0 0 {ALONE} {height:g}",
+        width=ALONE,
+        height=f"{height:g}",
+        font_family="system-ui, sans-serif",
+    )
+
+
 def per_cent(share: float) -> str:
     """A place as per cent of the width."""
     return f"{share:.2f}".rstrip("0").rstrip(".") + "%"

@@ -5,8 +5,8 @@ scores themselves expect recall to fall by equal steps. They are tested from the
 the session, until the first at which the claim is not shown; the last before it is the answer. Each test may use the
 whole error because no later one is made unless all before it succeeded (Maurer, Hothorn and Lehmacher 1995). Precision
 and specificity rise with the threshold: they are tested downwards, from where a fifth of the class is expected above,
-as hardly any label tells about fewer points. Each test is one by the interval, or in a session with a guarantee the one
-with a proof, which holds at every look.
+as hardly any label tells about fewer points. Each test is one by the interval for many looks, as that of `check`, or in
+a session with a guarantee the one with a proof.
 """
 
 import math
@@ -105,7 +105,7 @@ def choose_threshold(session: "Session", text: str) -> ThresholdChoice:
         raise MethodError(f"method {session.method.name!r} cannot estimate metrics at a threshold; assured can")
     grid = candidates(scores_of(session.pool, metric.model)[:, metric.classes[0]])
     kept, cost = (_along(kind, metric, grid, session.pool) for kind in (metric.kind, metric.about.paid_in))
-    task = replace(session.task, metrics=(*kept.values(), *cost.values()), targets=())
+    task = replace(session.task, metrics=(*kept.values(), *cost.values()), targets=(), stopping=True)
     estimates = estimates_of(session.method, task, session.history)
     path = tuple((t, estimates[kept[t].name], estimates[cost[t].name]) for t in grid if t in kept and t in cost)
     complete = len(session.history.labels) == len(session.pool) and not session.task.beyond

@@ -51,5 +51,11 @@ def add_model(
         opened.add_model(name, answers, probabilities, ids=ids)
         models = [model.name for model in opened.pool.models]
         labels = len(opened.history.labels)
+        of_truth = not any(metric.needs_answers for metric in opened.task.metrics)
     show.say(f"{session}: model {name} added; {show.counted(labels, 'label')} so far, models: {', '.join(models)}")
-    show.hint(f"next: altmas estimate {session}, or altmas rank {session}")
+    if of_truth:  # its metrics are of the labels alone: the model is a judge
+        show.hint(
+            f"next: altmas estimate {session} -m accuracy -m kappa for how good it is, or altmas report {session}"
+        )
+    else:
+        show.hint(f"next: altmas estimate {session}, or altmas rank {session}")

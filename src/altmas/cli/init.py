@@ -140,6 +140,10 @@ def init(
     if len(pool.models) > 1:
         show.say(f"{show.counted(len(pool.models), 'model')}: {', '.join(model.name for model in pool.models)}")
     show.say(f"{listed}: method {created.method.name}, {limit}")
+    if scores and len(pool.classes) == 2 and len(scores) <= len(pool.models):
+        show.say(f"scores: one column is the probability of {pool.classes[1]!r}")
+    if rank:
+        show.say("labels go where models differ: intervals of their levels are wider than without --rank")
     if words := drawn_in_words(created.task):
         show.say(words)
     if pool.classes_inferred:

@@ -43,6 +43,7 @@ def monitor(
     A drop is shown by confidence sequences that hold at every look and for all waves together: the chance that any
     alarm is ever false is 5 % at most (1 - confidence). "Looks so, not shown yet" (exit 0) means that the interval of
     the change, which is for one look, lies beyond 0 (or the tolerance), and the test for every look has not decided.
+    Unless --against is given, the newest wave is compared with the one before and with the first.
     "Cannot tell yet" means fewer than 20 labels in either wave. Of a metric that is better when it is lower (error,
     cost, log loss) a rise is looked for in place of a drop.
     """

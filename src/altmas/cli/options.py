@@ -130,7 +130,7 @@ Scores = Annotated[
         "--scores",
         metavar="[MODEL=]COLUMN",
         help="Column with the model's probability of one class, in class order; repeatable. One is enough for two "
-        "classes: that of the second. Of several models: MODEL=COLUMN.",
+        "classes: that of the second (in the order of --class, else of the alphabet). Of several models: MODEL=COLUMN.",
         rich_help_panel=POOL,
     ),
 ]

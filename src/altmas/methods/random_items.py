@@ -125,15 +125,22 @@ def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Su
     worth = max(min(side.drawn for side in sides), 1) / max(effect, 1.0)
     witnesses = min(drawn, *(side.witnesses for side in sides))
     low, high = _interval(metric, value, variance, sides, task.confidence, witnesses, worth)
-    for side, (factor, _) in zip(sides, metric.parts, strict=True):
-        down, up = side.unseen if factor > 0 else side.unseen[::-1]
-        low, high = min(low, value - abs(factor) * down), max(high, value + abs(factor) * up)
-        down, up = side.hidden if factor > 0 else side.hidden[::-1]
-        low, high = max(metric.bounds[0], low - abs(factor) * down), min(metric.bounds[1], high + abs(factor) * up)
+    factors = [factor for factor, _ in metric.parts]
+    for down, up in map(_turned, factors, (side.unseen for side in sides)):
+        low, high = min(low, value - down), max(high, value + up)
+    for down, up in map(_turned, factors, (side.hidden for side in sides)):
+        low, high = low - down, high + up
+    low, high = max(metric.bounds[0], low), min(metric.bounds[1], high)
     effective = float(used) if task.units is None else used / max(effect, 1.0)
     details = (task.confidence, labels, effective, "fixed-n", metric.about.caution)
     least = math.sqrt(left) * (high - low) / 2
     return Estimate(metric.name, value, low, high, *details, least_half_width=least)
+
+
+def _turned(factor: float, reach: tuple[float, float]) -> tuple[float, float]:
+    """How far down and up a sum reaches if its part with this factor reaches so far down and up."""
+    down, up = reach if factor > 0 else reach[::-1]
+    return abs(factor) * down, abs(factor) * up
 
 
 def with_left_open(

@@ -16,7 +16,7 @@ from altmas.metrics.about import ABOUT, GIVEN, About, Proportion
 from altmas.metrics.influence import Influence, ItemInfluence, TableItems, WeightedItems
 from altmas.metrics.weights import RowCodes, Weights
 from altmas.pool import Pool
-from altmas.ratios import linear_tables
+from altmas.ratios import kappa_tables, linear_tables
 from altmas.types import Array
 
 T = TypeVar("T")
@@ -303,6 +303,20 @@ class Metric:
         truly = (np.arange(n_classes) == self.classes[0]).astype(int)
         num, den = linear_tables(self.kind, 2, (1,))
         return num[:, truly], den[:, truly]
+
+    def ratio_on(self, pool: Pool) -> tuple[Array, Array] | None:
+        """The same on a pool: also that of kappa, whose row sums are those of the answers."""
+        if self.kind != "kappa":
+            return self.ratio(len(pool.classes))
+        counts, members = self.rows(self, pool).codes, self.members(pool)
+        weight = np.ones(len(pool)) if pool.weights is None else pool.weights
+        weight = weight if members is None else weight * members
+        return kappa_tables(np.bincount(counts, weight, len(pool.classes))) if weight.any() else None
+
+    @property
+    def divides_by_answers(self) -> bool:
+        """Whether the sums of `ratio_on` hold numbers of answers, which change where a point is skipped or added."""
+        return self.kind == "kappa"
 
     def is_linear(self, n_classes: int) -> bool:
         """Whether it is a sum over points divided by a number that no label changes: accuracy, a share, a precision."""

@@ -486,7 +486,11 @@ def _jsonl_fault(path: Path, columns: Sequence[str], cause: pa.ArrowInvalid) -> 
                 kind = _json_kind(row.get(name))
                 first, where = kinds.setdefault(name, (kind, number)) if kind else ("", 0)
                 if first != kind:
-                    return f"{path}, column {name!r}: line {number} holds a {kind}, line {where} a {first}"
+                    given = json.dumps(row.get(name), ensure_ascii=False)[:40]
+                    return (
+                        f"{path}, column {name!r}: line {number} holds a {kind} ({given}), line {where} a {first}; "
+                        "expected the same kind on every line (null where nothing is known)"
+                    )
     return f"{path} cannot be read as .jsonl: {sentence(cause)}"
 
 

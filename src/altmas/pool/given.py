@@ -98,9 +98,18 @@ def inferred_classes(answers: Mapping[str, NDArray[Any]], scores: Mapping[str, A
         if columns and columns != (len(seen),) and not (columns == (1,) and len(seen) == 2):
             raise PoolError(
                 f"scores has {columns[0]} columns but {len(seen)} classes are seen in predictions ({listing(seen)}); "
-                "pass classes=[...] (--class, repeated) in the order of the score columns"
+                + _remedy_of_columns(columns[0])
             )
     return tuple(seen)
+
+
+def _remedy_of_columns(columns: int) -> str:
+    if columns == 1:
+        return (
+            "one column of scores is enough for two classes alone; give the scores of every class, or this column as "
+            "features (--features)"
+        )
+    return "pass classes=[...] (--class, repeated) in the order of the score columns"
 
 
 def given_classes(classes: Iterable[Name]) -> tuple[Name, ...]:

@@ -47,6 +47,12 @@ def named_predictions(predictions: ArrayLike | Mapping[str, ArrayLike] | None) -
     return dict(predictions)
 
 
+RANKED, FEWEST_RANKED = 100_000, 10
+"""Points of which scores are ranked, and points of each answer below which a rank says nothing."""
+MOST_IF_INFERRED, MOST_IF_GIVEN = 0.25, 0.05
+"""Agreement of scores and answers below which columns are taken to be in another order than the classes."""
+
+
 def check_model_name(name: object) -> str:
     """The name; PoolError if no model can be called so."""
     if not isinstance(name, str) or name.strip() != name or not name or not name.isprintable():
@@ -127,7 +133,11 @@ def scores_of(scores: ArrayLike, n: int, classes: tuple[Name, ...], what: str = 
 
 
 def refuse_other_column_order(model: Model, classes: tuple[Name, ...], *, inferred: bool, what: str = "score") -> None:
-    """PoolError if nearly all predictions are the highest score under another order of the columns, few under this."""
+    """PoolError if nearly all predictions are the highest score under another order of the columns, few under this.
+
+    Of two classes also if the score of the second is lower where the second is predicted, whatever the threshold of the
+    model is: one that names a rare class from 0.2 on has mostly scores below a half.
+    """
     if model.scores is None:
         return
     n_classes, n = len(classes), len(model.predictions)
@@ -143,6 +153,26 @@ def refuse_other_column_order(model: Model, classes: tuple[Name, ...], *, inferr
             f"score is the predicted class in {np.trace(highest) / n:.0%} of the rows; give the columns in "
             f"that order, or pass classes=[...] (--class, repeated) in theirs, which looks like {listing(order)}"
         )
+    if len(classes) == 2 and _agreement(model) < (MOST_IF_INFERRED if inferred else MOST_IF_GIVEN):
+        raise PoolError(
+            f"read in the {'inferred ' * inferred}class order {listing(classes)} (one column: the probability of the "
+            f"second), the {what} that should be of {classes[1]!r} is mostly higher where {classes[0]!r} is predicted; "
+            "pass classes=[...] (--class, repeated) with the class of the column last, or the column of the other class"
+        )
+
+
+def _agreement(model: Model) -> float:
+    """Chance that the second class's score is higher where it is predicted than where it is not, ties half; 1 if few.
+
+    Of at most some points, evenly spaced.
+    """
+    step = 1 + len(model.predictions) // RANKED
+    second, score = model.predictions[::step] == 1, np.asarray(model.scores)[::step, 1]
+    if min(second.sum(), (~second).sum()) < FEWEST_RANKED:
+        return 1.0
+    others = np.sort(score[~second])
+    below = np.searchsorted(others, score[second], "left") + np.searchsorted(others, score[second], "right")
+    return float(below.mean()) / 2 / len(others)
 
 
 def refuse_damaged(model: Model, pool: "Pool") -> None:

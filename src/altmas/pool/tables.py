@@ -50,6 +50,9 @@ MOST_TEXTS, MOST_IMAGES = 50_000, 5_000
 MOST_FRACTIONS = 20
 """Different numbers with a fraction up to which a column of a text file may be ratings; beyond, it holds no classes."""
 
+FEWEST_TO_JUDGE, MOST_DISTINCT = 50, 0.8
+"""Rows from which a column of texts is taken to hold no classes if more than this part of its values differ."""
+
 
 def pool_from_table(
     table: Any,
@@ -329,6 +332,13 @@ def _classes_in(columns: Columns, name: str) -> NDArray[Any]:
             f"{columns.where}, column {name!r} holds {len(distinct):,} different numbers such as {example}; expected "
             "classes; is this a column of scores? The probabilities of a model are scores (--scores), other numbers "
             "features (--features)"
+        )
+    if len(values) >= FEWEST_TO_JUDGE and len(distinct) > MOST_DISTINCT * len(values):
+        example = str(next(value for value in values.tolist() if value))[:40]
+        raise PoolError(
+            f"{columns.where}, column {name!r} holds {len(distinct):,} different values in {len(values):,} rows, such "
+            f"as {example!r}; expected classes, of which there are fewer; is this a column of texts or ids? Texts are "
+            "features (--features) or shown (--show)"
         )
     return values
 

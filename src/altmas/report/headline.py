@@ -19,7 +19,7 @@ def headline_of(content: Plain) -> Plain:
     """{"verdict", "next", "tone"} from a report's content.
 
     A drop that is shown comes first, then a missed aim, an open one and one that is met; without aims what the waves or
-    the ranking say, and else the first metric.
+    the ranking of several models say, and else the first metric.
     """
     rows, waves = content["metrics"], content["waves"]
     if waves is not None and waves["answer"] == "drop":
@@ -31,7 +31,7 @@ def headline_of(content: Plain) -> Plain:
                 return _judged(row, judged, content)
     if waves is not None:
         return _watched(waves, content)
-    if content["plan"]["rank"] and content["ranking"] is not None:
+    if content["ranking"] is not None:
         return _ranked(content["ranking"])
     return _plain(rows[0], content) if rows else {"verdict": "Nothing was asked for.", "next": "", "tone": "plain"}
 
@@ -68,7 +68,7 @@ def _watched(waves: Plain, content: Plain) -> Plain:
 
 
 def _ranked(ranking: Plain) -> Plain:
-    """What a session that was made to rank models says."""
+    """What a session with several models says."""
     others = [row for row in ranking["models"] if row["tier"] != "best"]
     settled = bool(others) and all(row["tier"] == "worse" for row in others)
     finding = ranking["finding"][:1].upper() + ranking["finding"][1:].removesuffix(".") + "."

@@ -122,9 +122,10 @@ def unsure(state: State) -> list[Disagreement]:
 
 
 def second_opinions(state: State, seed: int, share: float) -> dict[int, str | None]:
-    """{row: who voted} of drawn points that wait for a second annotator, in drawing order."""
+    """{row: who voted} of drawn points that wait for a second annotator and were not ruled on, in drawing order."""
     if share <= 0:
         return {}
     ids, drawn = state.pool.ids, state.drawn
-    rows = [row for row in state.alone if row in drawn and wants_two(ids[row], seed, share)]
+    wanted = (row for row in state.alone if row in drawn and wants_two(ids[row], seed, share))
+    rows = [row for row in wanted if state.ruling(row) is None]
     return {row: state.alone[row] for row in sorted(rows, key=drawn.__getitem__)}

@@ -100,10 +100,11 @@ class ReadableSession(SessionCore):
 
     def _forecast_at(self, now: Snapshot, until: int | None) -> Forecast | None:
         """The forecast of a moment, kept for the last one asked for."""
-        key = (now.history.key, until, len(now.task.pool.models), now.plan.budget)
-        if self._forecast is None or self._forecast[0] != key:
-            self._forecast = key, now.forecast(until, settled=may_stop(now.goals(self.estimate)))
-        return self._forecast[1]
+        key = (now.history.key, until, len(now.task.pool.models), len(self._journal.seen.changes))
+        kept = self._forecast
+        if kept is None or kept[0] != key:
+            kept = self._forecast = key, now.forecast(until, settled=may_stop(now.goals(self.estimate)))
+        return kept[1]
 
     def goals(self) -> tuple[Goal, ...]:
         """Every target and threshold of the plan, and whether it is reached now."""
@@ -208,3 +209,10 @@ def _event_dict(event: Event) -> dict[str, Any]:
     columns = ("seq", "at", "kind", "annotator", "point", "label", "seconds", "refers", "body", "hash")
     arrays = {name: array.tolist() for name, array in event.arrays.items()}
     return {name: getattr(event, name) for name in columns} | ({"arrays": arrays} if arrays else {})
+
+
+def told_so_far(session: ReadableSession) -> tuple[Any, ...]:
+    """Changes whenever estimates and goals may: with labels, skips, rulings, models, settings; not with draws."""
+    now = session.now()
+    told = tuple(now.history.labels.items()), tuple(now.history.skipped)
+    return (*told, len(now.task.pool.models), len(session.changes()), now.disagreements)

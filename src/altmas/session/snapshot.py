@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from altmas.errors import MetricError
-from altmas.estimates import Estimate, Estimates
+from altmas.estimates import FLOOR, Estimate, Estimates
 from altmas.forecast import Forecast, forecast
 from altmas.frames import plain
 from altmas.guarantee import Evidence
@@ -128,7 +128,13 @@ class Snapshot:
         with at_work(self.plan.method):
             estimates = estimates_of(self.plan.method, task, self.history)
         metrics = {metric.name: metric for metric in task.metrics}
-        values = tuple(_with_model(estimate, metrics.get(estimate.metric), task) for estimate in estimates)
+        told = [_with_model(estimate, metrics.get(estimate.metric), task) for estimate in estimates]
+        counted = self.counted_labels
+        if self.counting is not None and counted < FLOOR:
+            count = f"{counted:,} count{'s' if counted == 1 else ''} yet"
+            why = f"insufficient: of {self.history.drawn_labels:,} labels that were asked for only {count}"
+            told = [_undefined(estimate, why) for estimate in told]
+        values = tuple(told)
         return replace(estimates, values=values, about=task.population, remarks=self.remarks())
 
     def skipping(self) -> str:
@@ -150,8 +156,8 @@ class Snapshot:
             return ""
         items = "1 item" if self.disagreements == 1 else f"{self.disagreements:,} items"
         return (
-            f"people differ on {items} of {len(self.history.labels):,}: until that is settled the label of whoever "
-            "answered first counts as true"
+            f"people differ on {items} of {len(self.history.labels):,}: until they agree, or the owner rules on the "
+            "page, the label of whoever answered first counts as true"
         )
 
     @property
@@ -227,6 +233,14 @@ class Snapshot:
         """On which side of a threshold a metric is shown to lie, at every look."""
         (metric,) = (known for known in self.task.metrics if known.name == name)
         return guaranteed_decision(self.plan.method, self.task, self.history, metric, threshold)
+
+
+def _undefined(estimate: Estimate, why: str) -> Estimate:
+    """Without a value, which a few labels would put anywhere while most of them wait for an earlier answer."""
+    if math.isnan(estimate.value):
+        return estimate
+    nan = math.nan
+    return replace(estimate, value=nan, low=nan, high=nan, effective_labels=nan, interval="none", note=why)
 
 
 def _with_model(estimate: Estimate, metric: Metric | None, task: Task) -> Estimate:

@@ -90,11 +90,13 @@ def _ahead(session: Session, state: str, reason: str, forecast: Forecast | None)
 
 
 def _no_forecast(session: Session) -> str:
-    drawn = session.history.drawn_labels
-    if drawn < LEAST_DRAWN:
-        return f"A forecast needs {LEAST_DRAWN} drawn labels; there are {drawn}."
+    if session.task.units is not None:
+        return "There is no forecast where whole groups are drawn."
     if not isinstance(session.method, Rehearses):
         return f"There is no forecast for the method {session.method.name}."
+    counted = session.now().counted_labels
+    if counted < LEAST_DRAWN:
+        return f"A forecast needs {LEAST_DRAWN} drawn labels that count; there are {counted}."
     return "The forecast is being computed."
 
 

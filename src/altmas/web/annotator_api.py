@@ -194,7 +194,7 @@ class Desk:
 
     def _at_work(self) -> int:
         now = time.monotonic()
-        return sum(now - at < AT_WORK_SECONDS for at in self._seen.values())
+        return sum(now - at < AT_WORK_SECONDS for at in list(self._seen.values()))
 
     def _why_nothing(self) -> str:
         """Why an annotator has no item: "done", "others" have the rest, or "wait" for the next draw."""

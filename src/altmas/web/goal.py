@@ -7,6 +7,7 @@ from typing import Any
 
 from altmas.errors import AltmasError
 from altmas.session import Session
+from altmas.session.reading import told_so_far
 from altmas.session.stopping import Goal, may_stop
 from altmas.web.threads import background
 
@@ -19,21 +20,21 @@ LEAST_REST_SECONDS = 0.2
 
 
 class GoalWatch:
-    """Looks at the goals of the plan whenever there is a new label; does nothing where the plan has none."""
+    """Looks at the goals of the plan whenever something was told; does nothing where the plan has none."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.goals: tuple[Goal, ...] = ()
         self.labels = -1
         """Number of labels at the last look."""
+        self._told: tuple[Any, ...] | None = None
         self._woken = threading.Event()
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        """Begin to look, if the plan has a goal."""
-        if self.session.plan.targets or self.session.plan.thresholds:
-            self._woken.set()
-            background(self._run, "altmas-goal")
+        """Begin to look."""
+        self._woken.set()
+        background(self._run, "altmas-goal")
 
     def stop(self) -> None:
         """Look no more."""
@@ -41,7 +42,7 @@ class GoalWatch:
         self._woken.set()
 
     def told(self) -> None:
-        """Somebody labelled or took a label back."""
+        """Somebody labelled, took a label back, settled votes or changed the plan."""
         self._woken.set()
 
     def state(self) -> dict[str, Any] | None:
@@ -71,7 +72,10 @@ class GoalWatch:
             self._stopped.wait(max(LEAST_REST_SECONDS, REST * (time.monotonic() - begun)))
 
     def _look(self) -> None:
-        labels = len(self.session.history.labels)
-        if labels != self.labels and labels and not self._stopped.is_set():
+        plan, labels = self.session.plan, len(self.session.history.labels)
+        if not (plan.targets or plan.thresholds) or not labels or self._stopped.is_set():
+            return
+        told = told_so_far(self.session)
+        if told != self._told:
             self.goals = self.session.goals()
-            self.labels = labels
+            self.labels, self._told = labels, told

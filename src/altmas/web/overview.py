@@ -1,6 +1,7 @@
 """What the owner of a session sees: estimates and their path, people, agreement, and what is left to settle."""
 
 import logging
+import math
 import threading
 import time
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from altmas.frames import plain
 from altmas.items.parts import parts_of
 from altmas.session import Session
 from altmas.session.log import RULINGS
+from altmas.session.reading import told_so_far
 from altmas.session.stopping import Goal
 from altmas.web.advice import advice, charts
 from altmas.web.annotator_api import Desk
@@ -47,13 +49,13 @@ class Watch:
         self.path: dict[int, dict[str, Any]] = {}  # labels -> metric -> [value, low, high]
         self.latest: Estimates | None = None
         self.estimated_at: int | None = None
-        """How many labels the latest estimates are of; what is decided from them comes later (labels)."""
+        """How many labels the latest estimates are of; what is decided from them comes later."""
         self.decision: dict[str, Any] | None = None
         self.goals: tuple[Goal, ...] = ()
         self.forecast: Forecast | None = None
-        self._forecast_at: tuple[int, int | None] | None = None
+        self._forecast_at: tuple[Any, ...] | None = None
         self._forecast_time = -FORECAST_SECONDS
-        self.labels = -1
+        self._told: tuple[Any, ...] | None = None
         self.problem = ""
         self._looked = 0.0
         self._seconds = 0.0
@@ -89,8 +91,8 @@ class Watch:
             self._woken.wait(None if time.monotonic() - self._looked > WATCHED_SECONDS else 1.0)
 
     def _refresh(self) -> None:
-        labels = len(self.session.history.labels)
-        if labels != self.labels or self.latest is None:
+        labels, told = len(self.session.history.labels), told_so_far(self.session)
+        if told != self._told or self.latest is None:
             begun = time.monotonic()
             self.latest, self.estimated_at = self.session.estimate(), labels
             self._seconds = time.monotonic() - begun
@@ -98,18 +100,18 @@ class Watch:
             decision = self.session.should_stop()
             self.decision = {"stop": decision.stop, "reason": decision.reason}
             self.goals = self.session.goals() if labels else ()
-            self.labels = labels
-        elif self._forecast_is_due(labels):
-            self._forecast_at = (labels, self.session.plan.budget)
+            self._told = told
+        elif self._forecast_is_due(told):
+            self._forecast_at = told
             self._forecast_time = time.monotonic()
             self.forecast = self.session.forecast()
         elif self._seconds < QUICK_SECONDS:
             self._fill(labels)
 
-    def _forecast_is_due(self, labels: int) -> bool:
+    def _forecast_is_due(self, told: tuple[Any, ...]) -> bool:
         """Whether there is news, and the last forecast was a while ago: it takes as long as many estimates."""
         waited = time.monotonic() - self._forecast_time >= FORECAST_SECONDS
-        return waited and self._forecast_at != (labels, self.session.plan.budget)
+        return waited and self._forecast_at != told
 
     def _fill(self, labels: int) -> None:
         """One point of the path that is missing."""
@@ -135,10 +137,13 @@ def overview(desk: Desk, watch: Watch, metric: str | None = None) -> dict[str, A
     agreement = session.agreement()
     estimates = [] if watch.latest is None else watch.latest.to_dict()["estimates"]
     few = session.history.drawn_labels < LEAST_DRAWN
+    bounds_of = {metric.name: metric.bounds for metric in session.task.metrics}
     for estimate in estimates:
         name = estimate["metric"]
         estimate["worth"] = None if few else estimate["effective_labels"]
         estimate["target"], estimate["threshold"] = plan.targets.get(name), plan.thresholds.get(name)
+        bounds = bounds_of.get(name, (0.0, 1.0))
+        estimate["bounds"] = list(bounds) if all(map(math.isfinite, bounds)) else None
     by_name = {estimate["metric"]: estimate for estimate in estimates}
     chosen = by_name.get(metric, estimates[0] if estimates else None)
     return {

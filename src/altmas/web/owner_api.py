@@ -78,12 +78,14 @@ def _ruling(app: FastAPI, desk: Desk) -> None:
             desk.session.cannot_settle(id, OWNER, ruled.note)
         else:
             desk.session.adjudicate(id, desk.class_name(ruled.label), OWNER, ruled.note)
+        desk.goal.told()
         return {"left": len(to_settle(desk))}
 
     @app.post("/api/owner/unrule")
     def owner_unrule(body: RulingTakenBack) -> dict[str, Any]:
         undone = desk.session.undo(OWNER, seq=body.seq)
         desk.session.release(OWNER)  # whoever takes a vote back holds the item; the owner does not label
+        desk.goal.told()
         return {"undone": None if undone is None else str(undone.id)}
 
 
@@ -91,6 +93,7 @@ def _steering(app: FastAPI, desk: Desk) -> None:
     def awake(change: Callable[[], object]) -> dict[str, Any]:
         changed = change()
         desk.supply.wake()
+        desk.goal.told()
         return {"changed": changed}
 
     @app.post("/api/owner/budget")

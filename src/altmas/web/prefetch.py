@@ -85,7 +85,7 @@ class Supply:
         if not self.session.history.labels:
             return READY, FIRST
         now = time.monotonic()
-        recent = sum(now - at < PACE_SECONDS for at in self._told)
+        recent = sum(now - at < PACE_SECONDS for at in list(self._told))
         used = math.ceil(self._fit_seconds * recent / PACE_SECONDS)
         full = min(MOST, 2 * READY + 2 * used)
         return min(READY + used, full - READY), full

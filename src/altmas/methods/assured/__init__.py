@@ -23,9 +23,9 @@ from altmas.intervals import (
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.contest import Contest, disagreement, importance
-from altmas.methods.assured.design import expected_gain, pilot_sizes, tempered_sizes
+from altmas.methods.assured.design import StageDesign, drawn_whole, expected_gain, pilot_sizes, tempered_sizes
 from altmas.methods.assured.diagnostics import diagnose
-from altmas.methods.assured.estimator import Difference
+from altmas.methods.assured.estimator import EVERY, Difference
 from altmas.methods.assured.extra_models import FURTHER
 from altmas.methods.assured.linearised import Estimators, Linearised
 from altmas.methods.assured.notes import exact_note, insufficient, least_labels, undefined, unmet_note, unreached_note
@@ -43,7 +43,7 @@ from altmas.methods.assured.stages import (
     stages_of,
 )
 from altmas.methods.assured.views import describe
-from altmas.methods.assured.weighing import by_unit, importance_for
+from altmas.methods.assured.weighing import by_unit, importance_for, unexplained_by_fold
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.metrics import Metric
@@ -107,11 +107,12 @@ class Assured(Method):
             return self._propose_groups(task, history, n, task.units)
         record: dict[str, Array] = {}
         domain, left = _newest_first(task, history)
-        if self._stage_is_over(history, domain, ranking=len(task.rank) > 1):
+        over = self._stage_is_over(history, domain, ranking=len(task.rank) > 1)
+        stage = None if over else last_stage(history)
+        if stage is None or _exhausted(stage, history):
             stages = stages_of(history)
-            stage, record = begin(*self._sizes(task, history, stages, domain), history, task.seed, domain)
-        else:
-            stage = last_stage(history)
+            sizes, gain, whole = self._design(task, history, stages, domain)
+            stage, record = begin(sizes, gain, history, task.seed, domain, whole=whole)
         rows = stage.next_points(history.open, min(n, left))
         return Batch(rows, stage.draw_chances(rows), record, labels_before=labels)
 
@@ -123,7 +124,7 @@ class Assured(Method):
         if len(rows):
             stage = last_stage(history, groups)
         else:
-            sizes, gain = self._sizes(task, history, stages_of(history, groups))
+            sizes, gain, _ = self._design(task, history, stages_of(history, groups))
             planned = max((self.growth - 1) * labels, RECIPE.ranking_pilot if len(task.rank) > 1 else self.pilot)
             stage, record = begin(sizes, gain, history, task.seed, None, groups, planned)
             rows = stage.next_points(history.open, n)
@@ -182,11 +183,11 @@ class Assured(Method):
         samples = self._samples(task, history, stages)
         if not samples or task.units is not None:  # imagined errors would not come in groups
             return None
-        sizes, gain = self._sizes(task, history, stages)
+        design = self._design(task, history, stages)
         options = {option.name: getattr(self, option.name) for option in fields(self)}
         fitted = {_train(sample.stage, sample.rows, history).tobytes(): sample.belief for sample in samples}
         estimator = Estimators(samples, task, history)(None)
-        held = _Held(**options, fitted=fitted, held=estimator.belief, sizes=sizes, gain=gain)
+        held = _Held(**options, fitted=fitted, held=estimator.belief, design=design)
         return Rehearsal(held, estimator.belief, *_right(estimator))
 
     # ------------------------------------------------------------ where to draw
@@ -200,14 +201,12 @@ class Assured(Method):
         pilot = RECIPE.ranking_pilot if ranking else self.pilot
         return not begun or (labels >= pilot and labels >= self.growth * begun[-1])
 
-    def _sizes(
-        self, task: Task, history: History, stages: list[Stage], domain: int | None = None
-    ) -> tuple[Array, float]:
-        """((N,) how often each point should be drawn, how many random labels each label should be worth)."""
-        sizes, gain = self._sizes_of_points(task, history, stages)
+    def _design(self, task: Task, history: History, stages: list[Stage], domain: int | None = None) -> StageDesign:
+        """What the next stage begins with."""
+        design = self._design_of_points(task, history, stages)
         if domain is None and history.grown:
-            sizes = sizes * self._catching_up(history, sizes, task.pool.weights)
-        return sizes, gain
+            return design._replace(sizes=design.sizes * self._catching_up(history, design.sizes, task.pool.weights))
+        return design
 
     def _catching_up(self, history: History, sizes: Array, weights: Array | None) -> Array:
         """(N,) factors by which domains with few labels so far are drawn more often.
@@ -229,34 +228,48 @@ class Assured(Method):
         drawn = factors > 0
         return np.where(drawn, factors / factors[drawn].mean(), 1.0) if drawn.any() else np.ones(n_points)
 
-    def _sizes_of_points(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
+    def _design_of_points(self, task: Task, history: History, stages: list[Stage]) -> StageDesign:
         """The same for a pool that never grew: what one row of the expanded pool needs, times what a row stands for."""
-        sizes, gain = self._sizes_of_rows(task, history, stages)
-        weights = task.pool.weights
-        return sizes if weights is None else sizes * (weights / weights.mean()), gain
+        design, weights = self._design_of_rows(task, history, stages), task.pool.weights
+        return design if weights is None else design._replace(sizes=design.sizes * (weights / weights.mean()))
 
-    def _sizes_of_rows(self, task: Task, history: History, stages: list[Stage]) -> tuple[Array, float]:
+    def _design_of_rows(self, task: Task, history: History, stages: list[Stage]) -> StageDesign:
         """The same by one row of the expanded pool."""
         pool = task.pool
         samples = self._samples(task, history, stages)
         if len(task.rank) > 1:
-            return self._ranking_sizes(task, history, samples), 1.0
+            return StageDesign(self._ranking_sizes(task, history, samples), np.ones(1))
         of_truth = not any(metric.needs_answers for metric in task.metrics)
         if len(history.labels) - len(history.volunteered) < self.pilot or not samples:
             plain = of_truth or all(metric.right_or_wrong for metric in task.metrics)
             least = 0 if plain else RECIPE.pilot_class_labels
-            return pilot_sizes(pool.anchor, len(pool.classes), self.pilot, self._doubt(task, of_truth), least), 1.0
+            doubt = self._doubt(task, of_truth)
+            return StageDesign(pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, least), np.ones(1))
         among = Estimators(samples, task, history)
         estimator = among(None)
-        importances = importance_for(task, estimator, self._urgencies(task, among), self.growth * estimator.labels)
-        defensive = importances.defensive if self.defensive_share is None else self.defensive_share
         folds = folds_of(history.domains, task.seed, task.units)
-        sizes = tempered_sizes(importances.believed, importances.seen, importances.rows, folds, defensive)[0]
-        open_, scale = history.known < 0, 1.0
-        expected = importances.believed if pool.weights is None else importances.believed * pool.weights
+        planned = self.growth * estimator.labels
+        importances = importance_for(task, estimator, self._urgencies(task, among), planned)
+        defensive = importances.defensive if self.defensive_share is None else self.defensive_share
+        sizes, whole = (
+            tempered_sizes(importances.believed, importances.seen, importances.rows, folds, defensive)[0],
+            None,
+        )
+        if task.units is None:
+            draws = max(planned - estimator.labels, 1.0)
+            sizes, whole = drawn_whole(sizes, importances.few, history.open, draws, pool.weights)
+        return StageDesign(sizes, self._gain(task, estimator.belief, folds, of_truth), whole)
+
+    def _gain(self, task: Task, belief: Belief, folds: Array, of_truth: bool) -> Array:
+        """(K,) how many random labels each label of the next stage should be worth, in each fold."""
+        unexplained = unexplained_by_fold(task, belief, folds)
         if of_truth:  # judges explain the labels of the pilot as well: later stages gain by their draws alone
-            scale = float(expected[open_].sum())
-        return sizes, expected_gain(expected[open_] / max(scale, 1e-300), sizes[open_])
+            unexplained /= np.maximum(np.bincount(folds, unexplained, RECIPE.folds), 1e-300)[folds]
+        weights = np.ones(len(folds)) if task.pool.weights is None else task.pool.weights
+        defensive = self.defensive_share
+        if defensive is None:  # what it will be depends on labels of every fold
+            defensive = (RECIPE.least_defensive + RECIPE.most_defensive) / 2
+        return expected_gain(unexplained, weights, folds, defensive)
 
     def _doubt(self, task: Task, of_truth: bool) -> Array | None:
         """(N,) what a share of the first labels follows: the models' doubt, or how far apart their values lie."""
@@ -296,7 +309,7 @@ class Assured(Method):
     ) -> Contest:
         quick = [replace(sample, belief=sample.belief.written_out) for sample in samples]
         among = Estimators(quick, task, history, None if able is None else able.pool(task.pool))
-        return Contest(among, metrics, self._factor(task, history), task.fraction, able)
+        return Contest(among, metrics, self._planned(task), task.fraction, able)
 
     def _urgencies(self, task: Task, among: Estimators) -> Array:
         """(K,) how much each metric counts for the draws.
@@ -324,9 +337,12 @@ class Assured(Method):
         """How many standard errors an interval reaches, if as many pairs hold together at every look."""
         if not task.stopping:
             return normal_quantile(task.confidence)
-        planned = max(self.pilot, (task.budget or 400) // 2)
         together = pairs * (len(task.metrics) if self.simultaneous else 1)
-        return anytime_quantile(1 - (1 - task.confidence) / together, len(history.labels), planned)
+        return anytime_quantile(1 - (1 - task.confidence) / together, len(history.labels), self._planned(task))
+
+    def _planned(self, task: Task) -> int:
+        """The number of labels near which intervals for every look are narrowest."""
+        return max(self.pilot, (task.budget or 400) // 2)
 
     def _gap(
         self,
@@ -348,7 +364,8 @@ class Assured(Method):
             linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
         pairs = [self._answer(task, linear, factor, able) for linear in linearised]
         parts = [among.linearised(part, missed_tail(factor)) for _, part in metric.parts]
-        values = [_in_bounds(linear if able is None else able.corrected(linear)) for linear in parts]
+        own = [linear if able is None else able.corrected(linear) for linear in parts]
+        values = [linear.value_inside(of_pool=able is None and not task.beyond) for linear in own]
         return gap_of(metric, pairs, values, task.confidence)
 
     def _answer(self, task: Task, linear: Linearised, factor: float, able: Labelable | None = None) -> Estimate:
@@ -365,7 +382,7 @@ class Assured(Method):
         of_skips = 0.0
         if able is not None:
             linear, of_skips = able.corrected(linear), able.variance_of(linear.sides)
-        value = _in_bounds(linear)
+        value = linear.value_inside(of_pool=able is None and not task.beyond)
         if metric.about.over_classes and linear.labels < linear.classes:
             note = f"no interval: fewer labels ({linear.labels}) than classes ({linear.classes}) to average over"
             return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
@@ -409,10 +426,12 @@ class Assured(Method):
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
         """The belief from the labels at these rows; remembered for those asked for last."""
         codes, values = history.known[train], values_in(task.metrics, task.pool)
-        key = (task.seed, train.tobytes(), codes.tobytes(), self.belief, self.also, values, task.draw)
+        weights = _training_weights(exposure[train])
+        data = (train.tobytes(), codes.tobytes(), weights.tobytes())
+        key = (task.seed, *data, self.belief, self.also, values, task.draw)
 
         def fit() -> Belief:
-            weights, folds = _training_weights(exposure[train]), folds_of(history.domains, task.seed, task.units)
+            folds = folds_of(history.domains, task.seed, task.units)
             if self.belief is not None:
                 return self.belief(task, train, codes, weights, folds)
             return belief_of(task.pool, describe(task.pool), train, codes, weights, folds, self.also, values)
@@ -427,32 +446,25 @@ class _Held(Assured):
 
     fitted: dict[bytes, Belief] = field(default_factory=dict)
     held: Belief | None = None
-    sizes: Array = field(default_factory=lambda: np.zeros(0))
-    gain: float = 1.0
+    design: StageDesign = StageDesign(np.zeros(0), np.ones(1))
 
     def _fit(self, task: Task, history: History, train: Array, exposure: Array) -> Belief:
         belief = self.fitted.get(train.tobytes(), self.held)
         assert belief is not None
         return belief
 
-    def _sizes(
-        self, task: Task, history: History, stages: list[Stage], domain: int | None = None
-    ) -> tuple[Array, float]:
-        return self.sizes, self.gain
+    def _design(self, task: Task, history: History, stages: list[Stage], domain: int | None = None) -> StageDesign:
+        return self.design
 
 
-def _in_bounds(linear: Linearised) -> float:
-    """The estimate of a metric, inside its bounds."""
-    low, high = linear.metric.bounds
-    return min(high, max(low, linear.value))
+def _exhausted(stage: Stage, history: History) -> bool:
+    """Whether all that is still open had a label when the stage began, which was taken back since."""
+    return bool(history.open.any()) and not bool((history.open & stage.population).any())
 
 
 def _passed_over(later: list[Stage]) -> bool:
-    """Whether these stages leave what an earlier one asked for behind; of whole groups, only once they have answers.
-
-    A group that is asked for when a stage ends is finished before the next one, often by the same ask.
-    """
-    return any(stage.units is None or len(stage.used) > 0 or stage.gap for stage in later)
+    """Whether answers to these stages leave behind what an earlier one asked for; to begin one does not."""
+    return any(len(stage.used) > 0 or stage.gap for stage in later)
 
 
 def _train(stage: Stage, rows: Array, history: History) -> Array:
@@ -469,9 +481,8 @@ def _right(estimator: Difference) -> tuple[float, float]:
         residuals = (known[part.rows] == belief.predictions[part.rows]) - belief.agree[part.rows]
         residuals = residuals * weight[part.rows]
         right_rows = known[part.labelled] == belief.predictions[part.labelled]
-        right_labels = float((right_rows * weight[part.labelled]).sum())
-        corrected = float((part.expansion * residuals).sum())
-        total += part.share * (right_labels + float((belief.agree * weight)[part.rest].sum()) + corrected)
+        total += float((part.share_at(part.labelled) * right_rows * weight[part.labelled]).sum())
+        total += float((part.share_at(EVERY) * belief.agree * weight * part.rest).sum() + part.terms(residuals).sum())
         variance += float(part.squares(residuals).sum()) / points**2
     right = min(max(total / points, 0.0), 1.0)
     worth = right * (1 - right) / variance if variance > 0 else math.inf

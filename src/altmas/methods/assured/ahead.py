@@ -6,7 +6,7 @@ import numpy as np
 
 from altmas.estimates import LEAST_DRAWN
 from altmas.intervals import score_interval
-from altmas.methods.assured.estimator import Difference, Side, Sides
+from altmas.methods.assured.estimator import EVERY, Difference, Side, Sides
 from altmas.methods.assured.linearised import Linearised
 from altmas.methods.assured.parts import Part
 from altmas.methods.assured.whole_groups import sums
@@ -74,7 +74,7 @@ def interval_of(
 def groups_drawn(linear: Linearised, units: Array) -> float:
     """How many equal groups the sample is worth: (sum w)^2 / sum w^2, w what the points of a group stand for (U3)."""
     parts = linear.estimator.parts
-    scale = np.concatenate([part.share * (1 + part.expansion) * part.weight for part in parts])
+    scale = np.concatenate([part.stands_for for part in parts])
     return effective_sample_size(sums(scale * counting(linear.metric, linear.estimator)[linear.rows], units))
 
 
@@ -106,7 +106,7 @@ def _contributions(estimator: Difference, side: Side) -> Array:
     """(N,) <What_i, D_i>: as supposed, as labelled, and the expanded residual at the samples."""
     contributions = np.zeros(len(estimator.known))
     for part, mean in zip(estimator.parts, side.means(estimator.parts), strict=True):
-        contributions += part.share * _seen_from(part, mean, side.items, estimator.known)
+        contributions += part.share_at(EVERY) * _seen_from(part, mean, side.items, estimator.known)
     return contributions
 
 
@@ -128,8 +128,9 @@ def _moments(
         at_labels, at_rows = (
             (items.at(rows, known[rows]) + constants[rows]) ** 2 for rows in (part.labelled, part.rows)
         )
-        total = square[part.rest].sum() + at_labels.sum() + (part.expansion * (at_rows - square[part.rows])).sum()
-        unbiased += part.share * float(total)
+        share = part.share_at(EVERY)
+        unbiased += float((share * square * part.rest).sum() + (part.share_at(part.labelled) * at_labels).sum())
+        unbiased += float(part.terms(at_rows - square[part.rows]).sum())
     mean, variance = (moment[inside].copy() for moment in items.moments(union.belief))
     third, mean = items.third_moment(union.belief)[inside].copy(), mean + constants[inside]
     mean[labelled], variance[labelled], third[labelled] = shown, 0.0, 0.0

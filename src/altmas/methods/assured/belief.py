@@ -5,13 +5,14 @@ point has never seen its label: residuals are honest, and the same belief is sum
 f[i, c] ~ P(y_i = c):   f[i, a_i] = agree_i,   f[i, c] = (1 - agree_i) rivals[group_i, c]   for c != a_i.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from altmas.belief import Belief
-from altmas.methods.assured.extra_models import FURTHER
+from altmas.methods.assured.extra_models import FURTHER, Answer
 from altmas.methods.assured.logistic import (
     Block,
     class_rates,
@@ -19,6 +20,7 @@ from altmas.methods.assured.logistic import (
     log_odds,
     logistic_log_odds,
     pooled,
+    share_right,
     sigmoid,
 )
 from altmas.methods.assured.ordered import Labels, Learned, with_order
@@ -69,25 +71,24 @@ def belief_of(
         for k in range(int(folds.max()) + 1)
         for outside in [folds[labelled] != k]
     ]
-    names = [name for name in fits[0].odds if all(name in fit.odds for fit in fits)]  # a fold may lack labels
-    prior = np.array([RECIPE.trust_in_scores if name == "scores" else 1.0 for name in names])
-    at_labels = np.empty((len(names), len(labelled)))
+    agree, at_labels, shares = np.empty(len(pool)), [], Counter[str]()
     for k, fit in enumerate(fits):
-        own = np.flatnonzero(folds[labelled] == k)
-        at_labels[:, own] = sigmoid(fit.odds_at(names, labelled[own]))
-    agree, shares = np.empty(len(pool)), np.zeros(len(names))
-    for k, fit in enumerate(fits):
-        outside = folds[labelled] != k
-        of_fold = combination(at_labels[:, outside], right[outside], weights[outside], prior)
-        agree[fit.rows] = pooled([fit.odds[name] for name in names], of_fold)
-        shares += of_fold / len(fits)
+        outside, answers = folds[labelled] != k, list(fit.left_out_odds.values())
+        prior = np.array([RECIPE.trust_in_scores if name == "scores" else 1.0 for name in fit.odds])
+        own_shares = combination(sigmoid(np.stack(answers)), right[outside], weights[outside], prior)
+        agree[fit.rows] = pooled(list(fit.odds.values()), own_shares)
+        at_labels.append(pooled(answers, own_shares))
+        shares.update(dict(zip(fit.odds, (own_shares / len(fits)).tolist(), strict=True)))
     agree = np.clip(agree, RECIPE.certain, 1 - RECIPE.certain)
-    rivals, group = _rivals(pool, description, fits, folds, labelled, codes)
-    belief = Belief(pool.anchor, agree, rivals, group, dict(zip(names, shares.tolist(), strict=True)))
+    rivals, group, of_errors = _rivals(pool, description, fits, folds, labelled, codes)
+    belief = Belief(pool.anchor, agree, rivals, group, dict(shares))
     if len(values) == 0:
         return belief
     labels = Labels(labelled, codes, weights, folds)
-    return with_order(belief, pool, description, labels, [fit.learned for fit in fits], values)
+    for k, chances in enumerate(at_labels):
+        wrong = right[labels.outside(k)] == 0
+        chances[wrong] = (1 - chances[wrong]) * of_errors[k]
+    return with_order(belief, pool, description, labels, [fit.learned for fit in fits], values, at_labels)
 
 
 # ---------------------------------------------------------------- P(the model is right)
@@ -99,12 +100,14 @@ class _Fold:
 
     rows  (m,) the points of the fold, sorted
     odds  by the name of an answer, (m,) log odds that the model is right
+    left_out_odds  the same (n,) at the labels outside the fold, each without itself
     view  (m, C) how far labels nearby speak for each class, or None without features
     left_out  (n, C) the same for the labels outside the fold, each without itself
     """
 
     rows: Array
     odds: dict[str, Array]
+    left_out_odds: dict[str, Array]
     view: Array | None
     left_out: Array | None
 
@@ -112,11 +115,6 @@ class _Fold:
     def learned(self) -> Learned | None:
         """What labels nearby suggest; None without features."""
         return None if self.view is None or self.left_out is None else Learned(self.left_out, self.view)
-
-    def odds_at(self, names: Sequence[str], points: Array) -> Array:
-        """(J, n) log odds of the named answers at some points of the fold."""
-        positions = np.searchsorted(self.rows, points)
-        return np.stack([np.asarray(self.odds[name][positions], np.float64) for name in names])
 
 
 def _fold_answers(
@@ -130,9 +128,10 @@ def _fold_answers(
     also: Sequence[str],
 ) -> _Fold:
     rows, n_classes = np.flatnonzero(inside), len(pool.classes)
-    rates = class_rates(pool.anchor[train], right, weights, n_classes, RECIPE.class_strength)
-    share = ((weights * right).sum() + 0.5) / (weights.sum() + 1)
+    share, share_of_others = share_right(right, weights)
+    rates, rates_of_others = class_rates(pool.anchor[train], right, weights, n_classes, RECIPE.class_strength)
     answers = {"share": np.full(len(rows), log_odds(share), np.float32), "class": log_odds(rates)[pool.anchor[rows]]}
+    at_labels = {"share": log_odds(share_of_others), "class": log_odds(rates_of_others)}
     view, left_out, by_labels = None, None, None
     if description.kernel is not None and len(train):
         left_out, slopes, mean = label_slopes(description.kernel[train], codes, n_classes, RECIPE.label_ridge)
@@ -143,11 +142,29 @@ def _fold_answers(
         scale = RECIPE.label_scale
         by_labels = Block(scale * lead(left_out, pool.anchor[train]), scale * leads, penalty=RECIPE.label_penalty)
     for name, blocks in _candidates(pool, description, train, rows, by_labels).items():
-        answers[name] = logistic_log_odds(blocks, right, weights).astype(np.float32)
+        odds, at_labels[name] = logistic_log_odds(blocks, right, weights)
+        answers[name] = odds.astype(np.float32)
     for name in also:
+        of_others = _by_the_other_half(FURTHER[name], pool, description, train, codes, weights)
+        if of_others is None:
+            continue
         if (chances := FURTHER[name](pool, description, train, codes, weights, rows)) is not None:
-            answers[name] = log_odds(chances).astype(np.float32)
-    return _Fold(rows, answers, view, left_out)
+            answers[name], at_labels[name] = log_odds(chances).astype(np.float32), log_odds(of_others)
+    return _Fold(rows, answers, at_labels, view, left_out)
+
+
+def _by_the_other_half(
+    answer: Answer, pool: Pool, description: Description, train: Array, codes: Array, weights: Array
+) -> Array | None:
+    """(n,) what a further answer says at each label from the half that it is not in; None if it cannot."""
+    chances = np.empty(len(train))
+    for half in (0, 1):
+        own = np.arange(len(train)) % 2 == half
+        found = answer(pool, description, train[~own], codes[~own], weights[~own], train[own])
+        if found is None:
+            return None
+        chances[own] = found
+    return chances
 
 
 def _chunks(count: int) -> Iterator[slice]:
@@ -220,8 +237,10 @@ def lead(values: Array, predictions: Array) -> Array:
 
 def _rivals(
     pool: Pool, description: Description, fits: list[_Fold], folds: Array, labelled: Array, codes: Array
-) -> tuple[Array, Array]:
-    """(rivals, group): a mixture of the views and of the confusions counted, each fold by the labels outside it.
+) -> tuple[Array, Array, list[Array]]:
+    """(rivals, group, errors): a mixture of views and of the confusions counted, each fold by the labels outside it.
+
+    errors  for each fold (e,) the chance of the true class at each wrong answer outside it, by the other labels there
 
     A class that neither an answer nor a label outside the fold has shown is no rival: one that is listed and does not
     occur would else be part of every mean over classes.
@@ -229,39 +248,35 @@ def _rivals(
     n_classes, count = len(pool.classes), len(fits)
     wrong = codes != pool.anchor[labelled]
     met = [met_classes(pool, codes[folds[labelled] != k]) for k in range(count)]
-    confusions = np.stack(
-        [
-            only_met(_confusions(pool, labelled[outside], codes[outside]), met[k])
-            for k in range(count)
-            for outside in [wrong & (folds[labelled] != k)]
-        ]
-    )
+    errors = [(labelled[outside], codes[outside]) for k in range(count) for outside in [wrong & (folds[labelled] != k)]]
+    counted = [_confusions(pool, *of_fold, met[k]) for k, of_fold in enumerate(errors)]
+    confusions = np.stack([table for table, _ in counted])
     has_view = all(fit.view is not None for fit in fits)  # with very few labels a fold may have none outside it
     if not description.rivals and not has_view:
-        return confusions.reshape(count * n_classes, n_classes), folds * n_classes + pool.anchor
+        own = [chances for _, chances in counted]
+        return confusions.reshape(count * n_classes, n_classes), folds * n_classes + pool.anchor, own
 
-    def sources(fold: int, positions: Array | slice) -> list[Array]:
-        """Each (n, C): what every source says of the rivals at some positions of a fold."""
-        fit = fits[fold]
-        rows = fit.rows[positions]
-        views = [np.asarray(view[rows], np.float64) for view in description.rivals]
-        if has_view and fit.view is not None:
-            learned = np.clip(np.asarray(fit.view[positions], np.float64), 0.01, None) ** 2
-            views.append(without_own(learned, pool.anchor[rows]))
-        return [*(only_met(view, met[fold]) for view in views), confusions[fold, pool.anchor[rows]]]
+    def views(fold: int, rows: Array, learned: Array | None) -> list[Array]:
+        """Each (n, C): what every source but the confusions says of the rivals at these rows."""
+        sources = [np.asarray(view[rows], np.float64) for view in description.rivals]
+        if has_view and learned is not None:
+            squares = np.clip(np.asarray(learned, np.float64), 0.01, None) ** 2
+            sources.append(without_own(squares, pool.anchor[rows]))
+        return [only_met(view, met[fold]) for view in sources]
 
-    seen, truth = labelled[wrong], codes[wrong]
-    likelihoods = np.empty((len(seen), len(description.rivals) + has_view + 1))
-    for k in range(count):
-        own = np.flatnonzero(folds[seen] == k)
-        views = sources(k, np.searchsorted(fits[k].rows, seen[own]))
-        likelihoods[own] = np.stack([view[np.arange(len(own)), truth[own]] for view in views], axis=1)
-    mixed = np.empty((len(pool), n_classes), narrow(len(pool) * n_classes))
+    mixed, of_errors = np.empty((len(pool), n_classes), narrow(len(pool) * n_classes)), []
     for k, fit in enumerate(fits):
-        shares = _mixture(likelihoods[folds[seen] != k])
+        seen, truth = errors[k]
+        learned = None if fit.left_out is None else fit.left_out[wrong[folds[labelled] != k]]
+        at_errors = [view[np.arange(len(seen)), truth] for view in views(k, seen, learned)]
+        likelihoods = np.stack([*at_errors, counted[k][1]], axis=1)
+        shares = _mixture(likelihoods)
+        of_errors.append(likelihoods @ shares)
         for part in _chunks(len(fit.rows)):
-            mixed[fit.rows[part]] = sum(share * view for share, view in zip(shares, sources(k, part), strict=True))
-    return mixed, np.arange(len(pool))
+            rows = fit.rows[part]
+            sources = [*views(k, rows, None if fit.view is None else fit.view[part]), confusions[k, pool.anchor[rows]]]
+            mixed[rows] = sum(share * view for share, view in zip(shares, sources, strict=True))
+    return mixed, np.arange(len(pool)), of_errors
 
 
 def met_classes(pool: Pool, codes: Array) -> Array:
@@ -282,15 +297,21 @@ def only_met(rivals: Array, met: Array) -> Array:
     return np.where(total > 0, left / np.maximum(total, 1e-300), rivals)
 
 
-def _confusions(pool: Pool, wrong: Array, codes: Array) -> Array:
-    """(C, C) P(truth c | predicted a, wrong) from counted errors, drawn towards those of all classes and frequency."""
-    n_classes = len(pool.classes)
+def _confusions(pool: Pool, wrong: Array, codes: Array, met: Array) -> tuple[Array, Array]:
+    """((C, C) P(truth c | predicted a, wrong) from counted errors, drawn towards those of all classes and frequency;
+    (e,) that of the true class of each error by the others). Classes that are not met (C,) have none."""
+    n_classes, answers = len(pool.classes), pool.anchor[wrong]
     frequency = (np.bincount(pool.anchor, minlength=n_classes) + 1.0) / (len(pool) + n_classes)
     overall = np.bincount(codes, minlength=n_classes) + max(5.0, RECIPE.unseen_errors * n_classes) * frequency
-    counts = np.bincount(pool.anchor[wrong] * n_classes + codes, minlength=n_classes**2).astype(np.float64)
-    table = counts.reshape(n_classes, n_classes) + RECIPE.confusion_strength * overall / overall.sum()
+    counts = np.bincount(answers * n_classes + codes, minlength=n_classes**2).astype(np.float64)
+    counts, strength, total = counts.reshape(n_classes, n_classes), RECIPE.confusion_strength, float(overall.sum())
+    table = counts + strength * overall / total
     np.fill_diagonal(table, 0.0)
-    return np.asarray(table / table.sum(1, keepdims=True))
+    table = only_met(table / table.sum(1, keepdims=True), met)
+    own = counts[answers, codes] - 1 + strength * (overall[codes] - 1) / (total - 1)
+    of_met = float(overall[met].sum()) - 1 - overall[answers] * met[answers]
+    beside = counts.sum(1)[answers] - 1 + strength * of_met / (total - 1)
+    return np.asarray(table), np.clip(own / np.maximum(beside, 1e-12), 1e-6, 1.0)
 
 
 def _mixture(likelihoods: Array, steps: int = 20) -> Array:

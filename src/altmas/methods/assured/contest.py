@@ -7,13 +7,15 @@ points: such points cost nothing to leave out. Intervals of differences are thos
     c_k    quantile of  max over j of (Z_j - Z_k) / sd(Z_j - Z_k),  Z = sum over labels of xi R, xi ~ Normal(0, 1)  (R1)
 A model is shown to be worse than another one if the difference lies more than c_k of its standard errors from 0. A
 truly best model is worse than none, so it is excluded only if one of the K - 1 differences misses: that chance is
-bounded by c_k (multiple comparisons with the best, Hsu 1981).
+bounded by c_k (multiple comparisons with the best, Hsu 1981). People look at a ranking again and again, so that c_k is
+taken at every number of labels at once: the factor of a confidence sequence with the same chance as c_k      (R3)
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,7 +23,7 @@ import numpy as np
 from altmas.belief import WrittenOut
 from altmas.errors import MetricError, PlanError
 from altmas.history import History
-from altmas.intervals import missed_tail, normal_quantile
+from altmas.intervals import anytime_quantile, missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.estimator import Difference, Expected, Side, Sides
 from altmas.methods.assured.linearised import Estimators, Linearised, linearised_sum
@@ -45,16 +47,18 @@ class Contest:
     """One metric of K models, in their order.
 
     among   the difference estimators of sets of points
-    factor  how many standard errors the interval of one difference reaches
+    planned the number of labels near which intervals for every look are narrowest
     fraction  share of what it is about that the pool is: 1 for the pool itself, 0 for data to come
     able    which points can be labelled, where some were skipped; else None
+    leader  the model that the others are compared with; None for the one that looks best
     """
 
     among: Estimators
     metrics: Sequence[Metric]
-    factor: float
+    planned: int
     fraction: float = 1.0
     able: Labelable | None = None
+    leader: int | None = None
 
     @property
     def ahead(self) -> bool:
@@ -109,8 +113,8 @@ class Contest:
 
     @cached_property
     def best(self) -> int:
-        """The model that looks best so far; the first of several."""
-        return self.best_by(self.scores)
+        """The model that looks best so far, the first of several; or the one that is named to lead."""
+        return self.best_by(self.scores) if self.leader is None else self.leader
 
     def best_by(self, scores: Array) -> int:
         """The first model with the best of these scores."""
@@ -211,11 +215,19 @@ class Contest:
         return self.sides[k].items.rows(np.arange(len(self.estimator.known)))
 
     def critical(self, confidence: float, rng: np.random.Generator, models: Sequence[int] | None = None) -> Array:
-        """(K,) c_k of (R1) at a chance of (1 - confidence) / 2, at least the factor of one difference alone.
+        """(K,) c_k at every look (R3), at least the factor of one difference alone.
 
         models  those whose c_k is asked for; the others have the factor of one difference
         """
-        critical = np.full(len(self.metrics), max(self.factor, normal_quantile(confidence)))
+        at_one_look = self.critical_at_one_look(confidence, rng, models)
+        alone = [1 - 2 * NormalDist().cdf(-quantile) for quantile in at_one_look.tolist()]
+        return np.array([anytime_quantile(each, self.labels, self.planned) for each in alone])
+
+    def critical_at_one_look(
+        self, confidence: float, rng: np.random.Generator, models: Sequence[int] | None = None
+    ) -> Array:
+        """(K,) c_k of (R1) at a chance of (1 - confidence) / 2."""
+        critical = np.full(len(self.metrics), normal_quantile(confidence))
         roots, shown = self.roots, self.shown
         if self.ahead:
             sides = [((1.0, self.estimator, side),) for side in self.sides]
@@ -230,18 +242,22 @@ class Contest:
         return critical
 
     def interval(self, k: int, j: int, factor: float) -> tuple[float, float]:
-        """(low, high) of q_k - q_j, nan where undefined; exact where every point is labelled."""
+        """(low, high) of q_k - q_j, nan where undefined; exact where every point that decides it is labelled (V12)."""
         value = float(self.values[k] - self.values[j])
         if math.isnan(value) or self.exact or self.drawn == 0:
             return (value, value) if self.exact else (math.nan, math.nan)
         linear = self._difference(k, j, factor)
+        if self.able is not None:
+            linear = self.able.corrected(linear)
         ahead = ahead_of(linear, missed_tail(factor), self.fraction) if self.ahead else None
         if ahead is not None and ahead.too_few:
             return math.nan, math.nan
+        inside = linear.value_inside(of_pool=self.able is None and not self.ahead)
+        ends = interval_of(linear, inside, factor, ahead)
         if self.able is None:
-            return interval_of(linear, value, factor, ahead)
-        ends, more = interval_of(self.able.corrected(linear), value, factor, ahead), self.able.variance_of(linear.sides)
-        return widened(ends, value, factor * math.sqrt(more), linear.metric.bounds)
+            return ends
+        more = self.able.variance_of(linear.sides)
+        return widened(ends, inside, factor * math.sqrt(more), linear.metric.bounds)
 
     def _difference(self, k: int, j: int, factor: float) -> Linearised:
         return linearised_sum(difference(self.metrics[k], self.metrics[j]), self.among, missed_tail(factor))

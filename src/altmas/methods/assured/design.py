@@ -1,11 +1,14 @@
 """Sizes of a stage: how often each point should be drawn, from labels of earlier stages alone."""
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from altmas.intervals import fills, missed_tail
 from altmas.methods.assured.recipe import RECIPE
+from altmas.methods.assured.stages import LEVELS
 from altmas.types import Array
 
 
@@ -60,33 +63,88 @@ def tempered_sizes(
     return np.asarray(defensive + (1 - np.mean(defensive)) * shape), powers
 
 
-def defensive_share(gain: Array, shape: Array, variance: Array, labels: float, quantile: float) -> float:
+def defensive_share(
+    gain: Array, shape: Array, variance: Array, labels: float, quantile: float, room: float = math.inf
+) -> float:
     """The share of draws in proportion to `shape`, so that what nobody saw does not decide the width of a metric.
 
     gain      (N,) how much each point would change the metric if it were not as believed
     shape     (N,) in proportion to which the share is drawn; above 0 wherever there is a gain
     variance  (N,) expected squared residual of each point
     labels    that are planned
+    room      how far the metric could change at all
 
     With n labels drawn in proportion to the shape, a point has the exposure n shape_i / (sum of shape), and the metric
     can be off by b for what they did not meet (V4): the points with the largest gain / exposure whose exposures fill
     log(1/a). A share tau of such draws makes that 1 / tau times as long; it need not be longer than z standard errors,
-    sqrt(N sum of variance / n) each.
+    sqrt(N sum of variance / n) each. Where even the largest share leaves b at several times the room, the interval
+    ends near the bound of the metric whatever the share is, and the least one has the least error: so it is with the
+    recall and the F1 of a class of which there are hardly any points. A ratio of which b is x times the value falls to
+    1 / (1 + x) of it.
     """
     planned, tail = max(labels, 1.0), missed_tail(quantile)
     drawn = shape > 0
     gain, exposure = gain[drawn], shape[drawn] * (planned / max(float(shape.sum()), 1e-300))
     filled = fills(gain / exposure, exposure, tail)
     unseen = float(gain[filled].sum()) * min(tail / max(float(exposure[filled].sum()), 1e-300), 1.0)
+    if unseen >= RECIPE.most_defensive * RECIPE.out_of_reach * room:
+        return RECIPE.least_defensive
     needed = unseen / max(quantile * math.sqrt(len(shape) * float(variance.sum()) / planned), 1e-300)
     share = min(max(needed, RECIPE.least_defensive), RECIPE.most_defensive)
     return round(share, 6)  # the same for sums that differ in their last digits, as with other units of weight
 
 
-def even(sizes: Array, folds: Array) -> Array:
-    """(N,) the sizes scaled to mean 1 in every fold."""
-    count, total = np.bincount(folds), np.bincount(folds, sizes)
-    return np.asarray(sizes * (count / np.maximum(total, 1e-300))[folds])
+class StageDesign(NamedTuple):
+    """What a stage begins with.
+
+    sizes  (N,) how often each point should be drawn
+    gain   (K,) how many random labels each label should be worth in each fold, or (1,) the same for all
+    whole  (N,) points of sets that are drawn whole; None if there are none
+    """
+
+    sizes: Array
+    gain: Array
+    whole: Array | None = None
+
+
+def drawn_whole(
+    sizes: Array, sets: Sequence[Array], free: Array, draws: float, weights: Array | None
+) -> tuple[Array, Array | None]:
+    """((N,) sizes by which small sets that a metric depends on are drawn whole where half of them would be, (N,) these;
+    None if there are none).
+
+    sets     rows without a label that can move a metric, for each metric that has few of them
+    free     (N,) points that can be drawn;  draws  that the stage is to have;  weights  rows that each point stands for
+
+    A sample of m of M points has a variance in proportion to 1/m - 1/M: the first half leaves 1/M of it, and the second
+    half, for as many labels again, nothing. With tau = draws / (sum of k u), k the weights,
+        u_i = max(u_i, 7 / (k_i tau)) for every point of a set if the mean of 1 - exp(-k_i u_i tau) over it is half
+        or more, the smallest sets first, as long as they take no more than half of the draws                      (V24)
+    with sizes as far as a log can hold them. A set of all points that can be drawn is no reason to leave any aside.
+    Such points come first in their stage. They stand for themselves alone: what the stage says of the others, and how
+    much it counts for these, rests on the draws among these (`Stage.apart`).
+    """
+    if not sets:
+        return sizes, None
+    stands_for = np.ones(len(sizes)) if weights is None else weights / weights.mean()
+    sizes, raised, left = np.minimum(sizes, LEVELS[-1]), np.zeros(len(sizes), np.bool_), draws / 2
+    exposure = draws / max(float((sizes * stands_for)[free].sum()), 1e-300)
+    open_sets = [rows[free[rows]] for rows in sets]
+    for rows in sorted((rows for rows in open_sets if 0 < len(rows) < free.sum()), key=len):
+        chances, new = -np.expm1(-sizes[rows] * stands_for[rows] * exposure), rows[~raised[rows]]
+        if len(new) <= left and chances.mean() >= 0.5:
+            whole = RECIPE.exposure_of_whole / (stands_for[new] * exposure)
+            sizes[new] = np.maximum(sizes[new], np.minimum(whole, LEVELS[-1]))
+            raised[new] = True
+            left -= len(new)
+    return sizes, raised if raised.any() else None
+
+
+def even(sizes: Array, folds: Array, weights: Array | None = None) -> Array:
+    """(N,) the sizes scaled to mean 1 in every fold, by weight if given."""
+    weights = np.ones(len(folds)) if weights is None else weights
+    count, total = np.bincount(folds, weights), np.bincount(folds, sizes * weights)
+    return np.asarray(sizes * np.divide(count, total, out=np.ones_like(total), where=total > 0)[folds])
 
 
 def fit_tempering(steps: Array, seen: Array, drawn: Array) -> float:
@@ -106,11 +164,19 @@ def fit_tempering(steps: Array, seen: Array, drawn: Array) -> float:
     return max((power / 8 for power in range(9)), key=likelihood)
 
 
-def expected_gain(believed: Array, sizes: Array) -> float:
-    """How many random labels one label drawn by these sizes is worth, if residuals are as believed.
+def expected_gain(unexplained: Array, weights: Array, folds: Array, defensive: float) -> Array:
+    """(K,) how many random labels one label is worth in each fold, if residuals are as believed there.
 
-    believed (N,) is scaled so that random sampling without a belief has variance 1: uniform draws with the belief have
-    sum believed, draws by sizes s of mean 1 sum believed / s.
+    unexplained  (N,) variance that uniform draws of the fold have at each point, if that of a random sample without a
+                 belief is 1 in every fold
+    weights      (N,) how many rows each point stands for;  defensive  share of the draws that do not follow the belief
+
+    Draws are taken to follow the belief without being tempered: how far they are depends on labels of the fold, and so
+    would the gain. Rounded, so that stages count alike in all folds where nothing can be learned.
     """
-    variance = float((believed / (sizes / sizes.mean())).sum())
-    return float(np.clip(1 / max(variance, 1e-12), 1.0, RECIPE.largest_gain))
+    weights = weights / weights.mean()
+    by_unit = unexplained / np.maximum(weights, 1e-300)
+    share = RECIPE.variance_share
+    shape = (1 - share) * even(np.sqrt(by_unit), folds, weights) + share * even(by_unit, folds, weights)
+    variance = np.bincount(folds, unexplained / (defensive + (1 - defensive) * shape), RECIPE.folds)
+    return np.round(np.clip(1 / np.maximum(variance, 1e-12), 1.0, RECIPE.largest_gain), 1)

@@ -74,7 +74,7 @@ def diagnose(estimator: Difference, unused: int = 0, rows_meant: Array | None = 
     right = (estimator.known[rows] == estimator.predictions[rows]).astype(np.float64)
     agree = np.concatenate([part.belief.of_class(estimator.predictions)[part.rows] for part in estimator.parts])
     chances = np.concatenate([np.maximum(part.stage.chances[part.rows], 1e-12) for part in estimator.parts])
-    weights = np.concatenate([part.share * (1 + part.expansion) * part.weight for part in estimator.parts])
+    weights = np.concatenate([part.stands_for for part in estimator.parts])
     units = None if estimator.units is None else numbered([part.units for part in estimator.parts])
     share, error = _weighted_share(right, weights, chances, units)
     by_draw = weights if units is None or not len(weights) else sums(weights, units)
@@ -99,7 +99,11 @@ def _skipped_share(estimator: Difference, rows_meant: Array | None = None) -> fl
     skipped[estimator.skipped] = True
     stands = estimator.weight if rows_meant is None else rows_meant
     for part in estimator.parts:
-        weights = part.share * stands[part.stage.used] / np.maximum(part.stage.chances[part.stage.used], 1e-12)
+        weights = (
+            part.share_at(part.stage.used)
+            * stands[part.stage.used]
+            / np.maximum(part.stage.chances[part.stage.used], 1e-12)
+        )
         lost, total = lost + float(weights[skipped[part.stage.used]].sum()), total + float(weights.sum())
     return lost / total if total > 0 else 0.0
 

@@ -2,6 +2,9 @@
 
 N points, C classes. Stage s began with a population of open points; its belief f_s has seen labels told before it began
 and labels of its own sample outside the point's fold, so nothing that a point's label did has influenced f_s[i] or p_i.
+Nor has it influenced the share c_s with which the stage counts for the point: the gain is that of means over the points
+of its fold, as labels outside the fold have it. Were it one for all, a stage that met more errors than others would
+count more than they do, because its errors make later stages expect less of their draws.
     T_s  = table of labels told before  +  labels of its sample  +  sum over the rest of f_s[i]
            + h_s * sum over its sample of (1/p_i - 1) e_i,     e_i = onehot(y_i) - f_s[i]                       (V5)
     h_s  = (points of T_s without a label) / sum over the sample of (1/p_i - 1)
@@ -37,8 +40,9 @@ from altmas.estimates import LEAST_DRAWN
 from altmas.methods.assured.belief import met_classes
 from altmas.methods.assured.fitted_weight import supposed
 from altmas.methods.assured.logistic import log_odds, logistic_fit, sigmoid
-from altmas.methods.assured.parts import FEW, Mask, Part, StageSample, residuals_of, shares_among, shares_in
+from altmas.methods.assured.parts import FEW, Mask, Part, StageSample, in_shares, residuals_of, shares_among, shares_in
 from altmas.methods.assured.recipe import RECIPE
+from altmas.methods.assured.weights import Without, shifted_odds, with_steady_members
 from altmas.metrics import LabelWeights, Metric, RowCodes, Weights, table_of
 from altmas.metrics.formulas import positive
 from altmas.metrics.influence import ItemInfluence
@@ -48,6 +52,7 @@ from altmas.types import Array
 
 MAY_BE_NONE = -math.log(0.025)
 """Members that are expected of a class below which it may have none: as many are none with a chance of 1 in 40."""
+EVERY = slice(None)
 LABELS_PER_BIN, MOST_BINS = 20, 8
 """Drawn labels for each bin along a score in which the belief is shifted, and the most bins."""
 
@@ -97,12 +102,12 @@ class Difference:
 
     @cached_property
     def shares(self) -> Array:
-        """(S,) c_s of (V6)."""
+        """(S, K) c_s of (V6) in each fold; (S, 1) if no stage has a gain by folds."""
         worth = []
         for sample in self.samples:
-            size, n = int(sample.stage.population.sum()), sample.answers_in()
+            n, size = sample.answers_in(np.ones(len(self.known), np.bool_))
             worth.append(sample.stage.gain * n / (size * max(size - n, 1e-9)))
-        return np.asarray(worth) / sum(worth)
+        return in_shares(worth)
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -113,8 +118,8 @@ class Difference:
                 shares = shares_among(self.samples, self.inside, shares)
             return [
                 Part.of(number, sample, share, self.inside, self.weight)
-                for number, (sample, share) in enumerate(zip(self.samples, shares.tolist(), strict=True))
-                if share > 0
+                for number, (sample, share) in enumerate(zip(self.samples, shares, strict=True))
+                if share.any()
             ]
         return [part for rows in self.domains if self.inside[rows].any() for part in self._parts_in(rows)]
 
@@ -128,7 +133,7 @@ class Difference:
         shares = shares_in([sample for _, sample in about], rows)
         return [
             Part.of(number, sample, share, inside, self.weight, unscaled_below=FEW)
-            for (number, sample), share in zip(about, shares.tolist(), strict=True)
+            for (number, sample), share in zip(about, shares, strict=True)
         ]
 
     @cached_property
@@ -182,7 +187,7 @@ class Difference:
     @cached_property
     def unlabelled_share(self) -> Array:
         """(N,) shares of the parts that have a belief in place of the point's label."""
-        return np.asarray(sum((part.share * part.rest for part in self.parts), np.zeros(len(self.known))))
+        return np.asarray(sum((part.share_at(EVERY) * part.rest for part in self.parts), np.zeros(len(self.known))))
 
     @cached_property
     def labelled_weights(self) -> LabelWeights:
@@ -197,7 +202,7 @@ class Difference:
         for part in self.parts:
             residuals = -part.belief.rows(part.rows)
             residuals[np.arange(len(part.rows)), self.known[part.rows]] += 1
-            noise += ((part.share * part.expansion * part.weight)[:, None] ** 2 * residuals**2).sum(0)
+            noise += (part.terms(part.weight)[:, None] ** 2 * residuals**2).sum(0)
         return noise
 
     @cached_property
@@ -210,11 +215,16 @@ class Difference:
         return met_classes(self.pool, self.known[self.known >= 0])
 
     @cached_property
+    def unlabelled_classes(self) -> Mask:
+        """(C,) met classes that no label inside is of."""
+        labelled = np.bincount(self.known[self.inside & (self.known >= 0)], minlength=self.n_classes) > 0
+        return np.asarray(self._met & ~labelled)
+
+    @cached_property
     def doubtful_classes(self) -> Mask:
         """(C,) met classes of which it is open whether any point is of them: no label is, and few points may be."""
-        labelled = np.bincount(self.known[self.inside & (self.known >= 0)], minlength=self.n_classes) > 0
         members = np.minimum(self.expected.sum(0), np.maximum(self.table.sum(0), 0.0))
-        return np.asarray(self._met & ~labelled & (members < MAY_BE_NONE * self._weight_of_point))
+        return np.asarray(self.unlabelled_classes & (members < MAY_BE_NONE * self._weight_of_point))
 
     @cached_property
     def absent_classes(self) -> Mask:
@@ -250,10 +260,10 @@ class Difference:
         correction = sum_s c_s h_s * sum over the sample of (1/p - 1) e
         """
         if rows.key not in self._tables:
-            expected = np.asarray(sum(part.share * self._expected(part, rows) for part in self.parts))
+            expected = np.asarray(sum(self._expected(part, rows) for part in self.parts))
             correction = np.zeros_like(expected)
             for part in self.parts:
-                codes, weights = rows.codes[part.rows], part.share * part.expansion * part.weight
+                codes, weights = rows.codes[part.rows], part.terms(part.weight)
                 np.add.at(correction, (codes, self.known[part.rows]), weights)
                 np.subtract.at(correction, codes, part.belief.rows(part.rows) * weights[:, None])
             self._tables[rows.key] = expected, correction
@@ -263,9 +273,13 @@ class Difference:
         labelled = rows.codes[part.labelled], self.known[part.labelled]
         weights = self.pool.weights
         counted = None if weights is None else weights[part.labelled]
-        known = table_of(*labelled, self.n_classes, counted, n_rows=rows.count)
         rest = part.rest if weights is None else part.rest * weights
-        return np.asarray(known + part.belief.table_by(rows.codes, rows.count, rest))
+        if len(part.share) > 1:
+            counted = part.share_at(part.labelled) * (1.0 if counted is None else counted)
+            rest = part.share_at(EVERY) * rest
+        known = table_of(*labelled, self.n_classes, counted, n_rows=rows.count)
+        believed = known + part.belief.table_by(rows.codes, rows.count, rest)
+        return np.asarray(believed if len(part.share) > 1 else part.share * believed)
 
     @cached_property
     def expected(self) -> Array:
@@ -293,7 +307,7 @@ class Difference:
         for part in self.parts:
             weight = np.where(part.rest, part.belief.of_class(code), 0.0)
             weight[part.labelled] = self.known[part.labelled] == codes[part.labelled]
-            weights += part.share * weight
+            weights += part.share_at(EVERY) * weight
         return weights if self.pool.weights is None else weights * self.pool.weights
 
     def classes_corrected(self, code: int | Array) -> Array:
@@ -302,7 +316,7 @@ class Difference:
         for part in self.parts:
             sampled = codes[part.rows]
             believed = part.belief.rows(part.rows)[np.arange(len(part.rows)), sampled]
-            weights[part.rows] += part.share * part.expansion * ((self.known[part.rows] == sampled) - believed)
+            weights[part.rows] += part.terms((self.known[part.rows] == sampled) - believed)
         return weights if self.pool.weights is None else weights * self.pool.weights
 
     @cached_property
@@ -315,8 +329,9 @@ class Difference:
         for part in self.parts:
             chance = np.maximum(part.stage.chances, 1e-9)
             odds = np.where(part.stage.population & part.rest, (1 - chance) / chance, 0.0)
-            second += part.share**2 * odds
-            third += part.share**3 * odds * np.maximum(1 / chance - 2, 0.0)
+            share = part.share_at(EVERY)
+            second += share**2 * odds
+            third += share**3 * odds * np.maximum(1 / chance - 2, 0.0)
         left = np.where(self.unlabelled, np.exp(np.minimum(self.exposure, 14.0)), 0.0)
         return second * left, third * left
 
@@ -330,7 +345,9 @@ class Difference:
         whole: Weights = Estimated(self)
         base = whole if metric.taken_at_estimate else Base(self, metric.along(self.pool), metric.mean_of_recalls)
         absent = self.absent_classes if metric.mean_of_recalls else ~self._met
-        if metric.about.over_classes and metric.is_table and absent.any():
+        if not metric.is_table:  # what is believed of the scores of a class that may have no member says nothing
+            absent = absent | self.doubtful_classes
+        if metric.about.over_classes and absent.any():
             whole, base = Without(whole, absent, base), Without(base, absent, base)
         at_base, items = metric.moved_by(self.pool, base)
         value, fitted = at_base + items.dot(whole, base), None
@@ -352,8 +369,8 @@ class Difference:
         """
         counts = np.zeros(len(self.known))
         for part in self.parts:
-            counts[part.labelled] += part.share * self.weight[part.labelled]
-            counts[part.rows] += part.share * part.expansion * part.weight
+            counts[part.labelled] += part.share_at(part.labelled) * self.weight[part.labelled]
+            counts[part.rows] += part.terms(part.weight)
         labelled = counts > 0
         of_labels = metric.value(self.pool, LabelWeights.of_truth(self.known, self.n_classes, labelled, counts))
         members = int((self.known[labelled] == metric.classes[0]).sum())
@@ -363,7 +380,7 @@ class Difference:
 def _moved_by_supposing(items: ItemInfluence, part: Part, supposed: Array) -> float:
     """By how much the table of a stage moves the metric more if it supposes this (N,) and not what it believes."""
     more = supposed - items.moments(part.belief)[0]
-    return part.share * float(more[part.rest].sum() - (part.expansion * more[part.rows]).sum())
+    return float((part.share_at(EVERY) * part.rest * more).sum() - part.terms(more[part.rows]).sum())
 
 
 @dataclass(frozen=True)
@@ -437,32 +454,6 @@ class Expected(_OfEstimator):
 
 
 @dataclass(frozen=True)
-class Without:
-    """Weights without those of some classes, which count as the cell of their row that is the largest in `like`."""
-
-    weights: Weights
-    absent: Mask
-    like: Weights
-
-    @property
-    def n_classes(self) -> int:
-        return self.weights.n_classes
-
-    @property
-    def mass(self) -> Array:
-        return self.weights.mass
-
-    def table(self, rows: RowCodes) -> Array:
-        table = np.where(self.absent, 0.0, self.weights.table(rows))
-        left_out = self.weights.table(rows).sum(1) - table.sum(1)
-        table[np.arange(len(table)), np.where(self.absent, -np.inf, self.like.table(rows)).argmax(1)] += left_out
-        return table
-
-    def of_class(self, code: int | Array) -> Array:
-        return self.weights.of_class(code)
-
-
-@dataclass(frozen=True)
 class Base(_OfEstimator):
     """W0, where metrics are linearised: as believed, and more of the correction the more labels.
 
@@ -506,7 +497,7 @@ class Base(_OfEstimator):
         member = np.concatenate([estimator.known[part.rows] == code for part in parts]).astype(np.float64)
         if not member.any():
             return expected
-        counts = np.concatenate([part.share * (1 + part.expansion) * part.weight for part in parts])
+        counts = np.concatenate([part.stands_for for part in parts])
         columns, prior = np.column_stack([np.ones(len(odds)), odds]), np.array([0.0, 1.0])
         penalty = np.array([0.0, RECIPE.odds_penalty])
         level, slope = logistic_fit(columns, member, counts / counts.mean(), penalty, prior)
@@ -516,85 +507,3 @@ class Base(_OfEstimator):
 
     def _trust(self, cells: int) -> float:
         return self.estimator.drawn / (self.estimator.drawn + RECIPE.labels_per_class * cells)
-
-
-def with_steady_members(table: Array, noise: Array) -> Array:
-    """(C, C) a table whose numbers of members are drawn to those of answers, and recalls to the accuracy.       (V15)
-
-    noise  (C,) variance of the number of members s_c of each class in the table
-
-    A recall t / s is convex in the members that the answers missed. Linearised where the same labels have put s, it is
-    too high by about one over the labels of its class, and so is the mean over classes, while its error shrinks with
-    their number. Linearised at s0_c and any recall R0 it is R0 + (t - R0 s) / s0: right on average where s0 is s, and
-    hardly moved by the labels of a class where s0 is drawn to the number of its answers r by empirical Bayes,
-        s0 = r + (s - r) k,   k = B / (B + mean of noise),   B = mean over c of ((s_c - r_c)^2 - noise_c), at least 0
-    and R0 to the accuracy by the same k. Classes that nobody answers keep s.
-    """
-    answers, members = table.sum(1), table.sum(0)
-    accuracy, apart = float(np.trace(table) / max(table.sum(), 1e-300)), members - answers
-    between = max(float((apart**2 - noise).mean()), 0.0)
-    kept = between / max(between + float(noise.mean()), 1e-300)
-    steady = np.where(answers > 0, answers + kept * apart, members)
-    found = np.divide(np.diagonal(table), members, out=np.full(len(table), accuracy), where=members > 0)
-    recall = accuracy + kept * (found - accuracy)
-    missed = np.tile(answers[:, None], (1, len(table)))
-    np.fill_diagonal(missed, 0.0)
-    missed *= (1 - recall) * steady / np.maximum(missed.sum(0), 1e-300)
-    return np.asarray(missed + np.diag(recall * steady))
-
-
-@dataclass(frozen=True)
-class Believed:
-    """W as one belief has it, labels aside; members (N,) the points inside, or None for all; weight (N,) or None."""
-
-    belief: Belief
-    members: Mask | None = None
-    weight: Array | None = None
-
-    @property
-    def n_classes(self) -> int:
-        return self.belief.n_classes
-
-    @cached_property
-    def _tables(self) -> dict[tuple[object, ...], Array]:
-        return {}
-
-    @property
-    def mass(self) -> Array:
-        mass = np.ones(len(self.belief.agree)) if self.members is None else self.members.astype(np.float64)
-        return mass if self.weight is None else mass * self.weight
-
-    def table(self, rows: RowCodes) -> Array:
-        if rows.key not in self._tables:
-            inside = self.members if self.weight is None else self.mass
-            self._tables[rows.key] = self.belief.table_by(rows.codes, rows.count, inside)
-        return self._tables[rows.key]
-
-    def of_class(self, code: int | Array) -> Array:
-        chances = self.belief.of_class(code)
-        if self.weight is not None:
-            chances = chances * self.weight
-        return chances if self.members is None else np.where(self.members, chances, 0.0)
-
-
-def shifted_odds(chances: Array, bins: Array, totals: Array, weight: Array | None = None) -> Array:
-    """(N,) the chances with odds multiplied by one factor in each bin, so that they add up to these totals.  (S10)
-
-    weight  (N,) how often each counts in the totals; once by default.
-
-    Chances of 0 and 1 stay; a total that cannot be reached is come as close to as a factor of e^10 allows.
-    """
-    low, high = np.full(len(totals), -10.0), np.full(len(totals), 10.0)
-    odds = chances / np.maximum(1 - chances, 1e-300)
-    open_ = (chances > 0) & (chances < 1)
-
-    def shifted(shift: Array) -> Array:
-        factor = np.exp(shift)[bins] * odds
-        return np.where(open_, factor / (1 + factor), chances)
-
-    for _ in range(30):
-        middle = (low + high) / 2
-        counted = shifted(middle) if weight is None else shifted(middle) * weight
-        enough = np.bincount(bins, counted, len(totals)) >= totals
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return shifted((low + high) / 2)

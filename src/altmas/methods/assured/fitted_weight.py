@@ -8,8 +8,8 @@ would have without a belief. So a stage supposes, where a label is not known, of
 within 0 and 1, in place of E_f phi_i, in (V5) and wherever residuals are taken; phi is D with what D leaves out for
 every class alike. In the mean each label counts in proportion to 1 / p_j within its stage, and a stage by the number
 of its labels. It is the power tuning of prediction-powered inference (Angelopoulos, Duchi and Zrnic 2023): l_sk = 1
-is the belief as it is, and with 0 the terms are those of a sample without a belief. Like the belief about a point, its
-weight has not seen the point's label; to fit it costs about one label.
+is the belief as it is, and with 0 the terms are those of a sample without a belief. Labels of fold k enter l_sk through
+c_s and v_s alone, which rest on the beliefs about other folds; to fit it costs about one label.
 Where rows have weights, phi and m are by one unit of weight.
 """
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from altmas.history import History
 from altmas.intervals import Evidence, normal_quantile, variance_at_trials
-from altmas.methods.assured.estimator import Base, Difference, Estimated, Sides, Without
+from altmas.methods.assured.estimator import Base, Difference, Estimated, Sides
 from altmas.methods.assured.parts import Mask, StageSample
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.variance import Group, Terms, Together
+from altmas.methods.assured.weights import Without
 from altmas.methods.assured.whole_groups import points_at_once, sums
 from altmas.metrics import Metric
 from altmas.metrics.influence import ItemInfluence, sum_of_items
@@ -85,6 +86,16 @@ class Linearised:
         parts = zip(self.metric.parts, self.sides, strict=True)
         return not any(math.isnan(part.value(among.pool, among.known_weights)) for (_, part), (_, among, _) in parts)
 
+    def value_inside(self, *, of_pool: bool) -> float:
+        """The estimate without values that its bounds or, if it is about the pool itself, known labels rule out.  (V23)
+
+        An estimate that lies far outside comes from few draws with large weights. An interval around it would be that
+        of a share of hardly one trial, which reaches down from there and not far enough.
+        """
+        metric = self.metric
+        low, high = metric.possible(self.estimator.pool, self.estimator.known) if of_pool else metric.bounds
+        return min(high, max(low, self.value))
+
     @cached_property
     def variance(self) -> float:
         """Variance of the estimate at its value."""
@@ -97,20 +108,14 @@ class Linearised:
         weighted by degrees of freedom: with few errors among the labels their squares are a poor witness.
         """
         scales = self.metric.scales_at(self.value, candidate) if len(self.groups) == 2 else (1.0,)
-        shown = sum(a**2 * group.shown for a, group in zip(scales, self.groups, strict=True))
-        believed = sum(a**2 * group.believed for a, group in zip(scales, self.groups, strict=True))
+        variance, believed = self._variance(scales)
         third = sum(a**3 * group.third for a, group in zip(scales, self.groups, strict=True))
-        worth = sum(group.worth for group in self.groups)
         lows, highs = ([a * end for a, end in zip(scales, ends, strict=True)] for ends in self._unseen)
         unseen_low, unseen_high = max(lows), max(highs)
-        skew = third / believed if believed > 0 else 0.0
         if self.together is not None and len(self.groups) == 2:  # both parts lie in the same groups
-            shown += 2 * math.prod(scales) * self.together.shown
-            believed += 2 * math.prod(scales) * self.together.believed
             unseen_low, unseen_high = sum(lows), sum(highs)
-        blend = (RECIPE.prior_df * believed + worth * shown) / (RECIPE.prior_df + worth)
-        variance = max(shown, blend)
-        curve = variance / (self.mass * self.spread) if self.spread > 0 else 0.0
+        skew = third / believed if believed > 0 else 0.0
+        curve = variance / self._of_one_trial if self._of_one_trial > 0 else 0.0
         if self.metric.about.over_members and self.members:
             value = min(max(self.value, self.metric.bounds[0]), self.metric.bounds[1])
             variance = max(variance, variance_at_trials(value, variance, self.members, PSEUDO_TRIALS))
@@ -126,6 +131,29 @@ class Linearised:
             unseen_high=unseen_high,
             half_point=self.half_point,
         )
+
+    def _variance(self, scales: Sequence[float]) -> tuple[float, float]:
+        """(variance, what the belief expects of it) if D of each group is so many times larger."""
+        shown, believed = (
+            sum(a**2 * part for a, part in zip(scales, parts, strict=True))
+            for parts in ([group.shown for group in self.groups], [group.believed for group in self.groups])
+        )
+        if self.together is not None and len(self.groups) == 2:  # both parts lie in the same groups
+            shown += 2 * math.prod(scales) * self.together.shown
+            believed += 2 * math.prod(scales) * self.together.believed
+        worth = sum(group.worth for group in self.groups)
+        blend = (RECIPE.prior_df * believed + worth * shown) / (RECIPE.prior_df + worth)
+        return max(shown, blend), believed
+
+    @cached_property
+    def _of_one_trial(self) -> float:
+        """The variance of one random label; of the estimate, if that is more.
+
+        A score interval reaches no further than one standard deviation of this, however large the variance is.
+        """
+        if self.spread <= 0:
+            return 0.0
+        return max(self.mass * self.spread, self._variance((1.0,) * len(self.groups))[0])
 
     def _met(self, scales: Sequence[float], left: tuple[float, float]) -> tuple[float, float]:
         """(V21) down and up; what is left is scaled as what labels have met of it is."""
@@ -167,7 +195,7 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     about = among if about is None else about
     side = among.side(metric)
     residuals = side.residuals(among.parts, among.known)
-    values = [part.share * part.expansion * own for part, own in zip(among.parts, residuals, strict=True)]
+    values = [part.terms(own) for part, own in zip(among.parts, residuals, strict=True)]
     roots = [part.centred(own) for part, own in zip(among.parts, residuals, strict=True)]
     rows = np.concatenate([part.rows for part in among.parts])
     terms = Terms(among, side.items, rows, np.concatenate(values), np.concatenate(roots), *among.spread_of_weights)
@@ -231,7 +259,7 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         squares = np.zeros(n_points)
         for part, residuals in zip(estimator.parts, side.residuals(estimator.parts, known), strict=True):
             stage = part.number
-            terms[stage, part.rows] += factor * part.share * part.expansion * residuals
+            terms[stage, part.rows] += factor * part.terms(residuals)
             moved = factor * part.centred(residuals)
             centred[stage, part.rows] += moved
             crowd = 1.0 if part.units is None else sums(np.ones(len(part.rows)), part.units)[part.units]
@@ -300,7 +328,29 @@ def _added(*reaches: tuple[float, float]) -> tuple[float, float]:
 def _reach_of_classes(among: Difference, metric: Metric, value: float) -> tuple[float, float]:
     """How much lower and higher a mean over classes is if classes nobody has met occur, or doubtful ones do not."""
     unmet = metric.reach_of_unmet_classes(value, among.n_classes, among.unmet_classes)
+    if metric.about.over_classes and not metric.is_table:
+        return _added(unmet, _reach_of_unlabelled_classes(among, metric, value))
     return _added(unmet, _reach_of_doubtful_classes(among, metric, value))
+
+
+def _reach_of_unlabelled_classes(among: Difference, metric: Metric, value: float) -> tuple[float, float]:
+    """How much lower and higher a mean of areas is if classes without a label do or do not occur.               (V25)
+
+    With m the mean over the k classes that have labels, of d classes without one any number may occur, with any area:
+    the mean lies between k m / (k + d) and (k m + d) / (k + d). What is believed of the scores of such a class is no
+    evidence: tiny chances at thousands of points have an average precision near 0, whatever the class is.
+    """
+    without_label, most = among.unlabelled_classes, int(among.unlabelled.sum())
+    count = min(int(without_label.sum()), most)
+    if count == 0:
+        return 0.0, 0.0
+    base = Base(among, metric.along(among.pool))
+    known = Without(base, without_label, base)
+    mean, certain = metric.value(among.pool, known), int((~without_label).sum()) - among.unmet_classes
+    if math.isnan(mean):
+        return value - metric.bounds[0], metric.bounds[1] - value
+    ends = mean, certain * mean / (certain + count), (certain * mean + count) / (certain + count)
+    return max(value - min(ends), 0.0), max(max(ends) - value, 0.0)
 
 
 def _reach_of_doubtful_classes(among: Difference, metric: Metric, value: float) -> tuple[float, float]:
@@ -343,7 +393,12 @@ def _reach_of_left_open(among: Difference, items: ItemInfluence) -> tuple[float,
     A sample that ends where somebody would not answer may end there because of the label: it counts as one more draw,
     whose label may be anything.
     """
-    left_open = [(part.share * part.left_open[1], part.left_open[0]) for part in among.parts if part.left_open]
+    left_open = [
+        (float(part.share_at(points)[0]) * expansion, points)
+        for part in among.parts
+        if part.left_open
+        for points, expansion in [part.left_open]
+    ]
     if not left_open:
         return 0.0, 0.0
     if among.units is not None:

@@ -29,6 +29,8 @@ MOST_CLASSES = 60
 """With more grades than that the belief knows no order: fits would take longer than they are worth."""
 CHUNK = 2_000_000
 """Probabilities that are made at a time."""
+CUBES = 20_000_000
+"""Labels times classes cubed from which only every second label, or third, tells how likely the regressions are."""
 SIMILAR = "value + labels"
 """The regression whose last column is what labels of similar points suggest."""
 
@@ -90,10 +92,12 @@ def with_order(
     labels: Labels,
     learned: Sequence[Learned | None],
     values: Sequence[float],
+    at_labels: Sequence[Array],
 ) -> Belief:
     """The belief beside the regressions of the value, all by their likelihood on labels outside the point's fold.
 
-    learned  for each fold what labels outside it suggest; None without features
+    learned    for each fold what labels outside it suggest; None without features
+    at_labels  for each fold (n,) what the belief gives to the labels outside it, each by the others
     """
     frequency = _expected_frequency(pool)
     standard = standard_values(values, frequency)
@@ -101,19 +105,14 @@ def with_order(
     if not candidates:
         return belief
     fits = [_fold_fits(candidates, labels, k, learned[k], standard, frequency) for k in range(len(learned))]
-    at_labels = np.empty((1 + len(candidates), len(labels.labelled)))
-    points = np.arange(len(labels.labelled))
-    at_labels[0] = np.log(np.maximum(belief.rows(labels.labelled)[points, labels.codes], RECIPE.certain))
-    for k, fit in enumerate(fits):
-        inside = ~labels.outside(k)
-        at_labels[1:, inside] = _answers(candidates, fit, labels.labelled[inside], standard)[
-            :, np.arange(inside.sum()), labels.codes[inside]
-        ]
     agree, rivals = np.empty(len(pool)), np.empty((len(pool), len(pool.classes)), narrow(len(pool) * len(values)))
     shares = np.zeros(1 + len(candidates))
     for k, fit in enumerate(fits):
         inside, outside = np.flatnonzero(labels.folds == k), labels.outside(k)
-        of_fold = by_likelihood(at_labels[:, outside], labels.weights[outside], np.ones(len(at_labels)))
+        some = _judging(outside.sum(), len(values))
+        unordered = np.log(np.maximum(at_labels[k][some], RECIPE.certain))
+        logs = np.stack([unordered, *(fitted.left_out for fitted in fit)])
+        of_fold = by_likelihood(logs, labels.weights[outside][some], np.ones(len(logs)))
         for rows in np.array_split(inside, 1 + len(inside) * len(values) // CHUNK):
             unordered = np.log(np.maximum(belief.rows(rows), RECIPE.certain))
             full = _pooled([unordered, *_answers(candidates, fit, rows, standard)], of_fold)
@@ -196,8 +195,14 @@ def value_spread(pool: Pool, values: Sequence[float]) -> Array:
 
 # ---------------------------------------------------------------- fits
 
-Fit = tuple[Array, Array]
-"""alpha (C,) and beta (d,)."""
+
+@dataclass(frozen=True)
+class Fit:
+    """alpha (C,) and beta (d,) of (V9); left_out (m,) log chance of those labels that judge it, each by the others."""
+
+    alpha: Array
+    beta: Array
+    left_out: Array
 
 
 def _fold_fits(
@@ -208,15 +213,22 @@ def _fold_fits(
         columns = candidate.values[labels.labelled[outside]]
         if name == SIMILAR and learned is not None:  # not what a label itself suggests
             columns[:, -1] = RECIPE.label_scale * (learned.left_out @ values)
-        training = columns, labels.codes[outside], labels.weights[outside]
-        fits.append(ordered_fit(*training, values, candidate.penalty, candidate.mean, frequency))
+        training = columns, labels.codes[outside], labels.weights[outside], values
+        alpha, beta = ordered_fit(*training, candidate.penalty, candidate.mean, frequency)
+        some = _judging(len(columns), len(values))
+        fits.append(Fit(alpha, beta, left_out_logs(*training, candidate.penalty, alpha, beta, some)))
     return fits
+
+
+def _judging(labels: int, n_classes: int) -> slice:
+    """The labels that tell how likely the regressions are: all of them, unless that takes too long."""
+    return slice(0, None, 1 + labels * n_classes**3 // CUBES)
 
 
 def _answers(candidates: dict[str, Columns], fits: Sequence[Fit], rows: Array, values: Array) -> Array:
     """(J, m, C) logarithms of what the candidates believe of some points."""
     both = zip(candidates.values(), fits, strict=True)
-    return np.stack([log_chances(candidate.values[rows], alpha, beta, values) for candidate, (alpha, beta) in both])
+    return np.stack([log_chances(candidate.values[rows], fit.alpha, fit.beta, values) for candidate, fit in both])
 
 
 # ---------------------------------------------------------------- the model
@@ -257,6 +269,41 @@ def ordered_fit(
         if float(np.abs(step).max()) < CLOSE:
             break
     return alpha, beta
+
+
+def left_out_logs(
+    columns: Array,
+    codes: Array,
+    weights: Array,
+    values: Array,
+    penalty: Array,
+    alpha: Array,
+    beta: Array,
+    some: slice = slice(None),
+) -> Array:
+    """(m,) log P(y_i | x_i) of some labels by the fit without label i: one Newton step from the fit of all labels.
+
+    The logits of x_i are A_i (alpha, beta), A_i = [I, v x_i^T]. Without label i the slope is -A_i^T r_i and the
+    curvature H - A_i^T S_i A_i, with r_i = w_i (onehot(y_i) - p_i) and S_i = w_i (diag p_i - p_i p_i^T), so that the
+    logits move by  -(I - G_i S_i)^-1 G_i r_i,  G_i = A_i H^-1 A_i^T.
+    """
+    n_classes, (n, d) = len(values), columns.shape
+    x, w = np.vstack([columns, np.zeros((1, d))]), np.append(weights, 1.0)
+    chance = np.exp(log_chances(x, alpha, beta, values))
+    curve = _curvature(x, w, chance, values, chance @ values)
+    curve[np.diag_indices(n_classes + d)] += np.append(np.full(n_classes, 1e-6), penalty + 1e-9)
+    inverse = np.linalg.inv(curve)
+    columns, codes, weights, chance = columns[some], codes[some], weights[some], chance[:n][some]
+    across = (columns @ inverse[n_classes:, :n_classes])[:, :, None] * values
+    within = np.einsum("nd,de,ne->n", columns, inverse[n_classes:, n_classes:], columns, optimize=True)
+    lever = inverse[:n_classes, :n_classes] + across + across.transpose(0, 2, 1)
+    lever += within[:, None, None] * np.outer(values, values)
+    residual = weights[:, None] * (np.eye(n_classes)[codes] - chance)
+    spread = weights[:, None, None] * (np.eye(n_classes) * chance[:, None, :] - chance[:, :, None] * chance[:, None, :])
+    moved = np.linalg.solve(np.eye(n_classes) * (1 + 1e-6) - lever @ spread, lever @ residual[:, :, None])[:, :, 0]
+    logs = alpha + np.outer(columns @ beta, values) - np.clip(moved, -10.0, 10.0)
+    logs -= logs.max(1, keepdims=True)
+    return np.asarray(logs[np.arange(len(codes)), codes] - np.log(np.exp(logs).sum(1)))
 
 
 def log_chances(columns: Array, alpha: Array, beta: Array, values: Array) -> Array:

@@ -5,6 +5,7 @@ A part is what the difference estimator (estimator.py) adds up: one for each sta
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,22 +34,22 @@ class StageSample:
     left_open: int | None = None
     folds: Array | None = None
 
-    def answers_in(self, inside: Mask | None = None) -> float:
-        """n_s of (V6) and (V12): answered draws of its sample, skipped ones included, inside if given.
+    def answers_in(self, inside: Mask) -> tuple[float, int]:
+        """(n_s, N_s) of (V6) and (V12): answered draws of its sample, skipped ones included, and its points, inside.
 
-        Of whole groups, as many as the groups of the sample bring on average (U6): which of them were drawn, large ones
-        or small ones, must not decide how much the stage counts.
+        Without those of sets that are drawn whole if there are others inside: they say nothing of these.
+        Of whole groups, as many draws as the groups of the sample bring on average (U6): which of them were drawn,
+        large ones or small ones, must not decide how much the stage counts.
         """
-        answered = self.stage.used
-        rows = answered if inside is None else answered[inside[answered]]
-        units = self.stage.units
+        apart, units = self.stage.apart(inside), self.stage.units
+        inside = inside if apart is None else inside & ~apart
+        rows, population = self.stage.used[inside[self.stage.used]], np.flatnonzero(self.stage.population & inside)
         if units is None or not len(rows):
-            return len(rows)
-        population = np.flatnonzero(self.stage.population if inside is None else self.stage.population & inside)
+            return len(rows), len(population)
         groups, drawn = len(heads(population, units)), len(heads(rows, units))
         if drawn >= groups:
-            return len(population)
-        return min(drawn * points_of_draw(self.stage.sizes, units, population), len(population))
+            return len(population), len(population)
+        return min(drawn * points_of_draw(self.stage.sizes, units, population), len(population)), len(population)
 
 
 FEW = 10
@@ -59,18 +60,21 @@ FEW = 10
 class Part:
     """A stage seen from the points inside: rows (n,) of its sample, expansion (n,), labelled rows, the rest (N,).
 
-    number  of the stage;  ratio  whether the expansion is scaled to the number of points (h of (V5), (W2))
+    number  of the stage;  share  (K,) c_s of each fold, or (1,) for all
+    ratio   whether the expansion is scaled to the number of points (h of (V5), (W2))
     weight  (n,) k of the sample
     left_open  (points, their expansion) that ended the sample and were left without an answer (V13), with the other
                points of their group; None if there are none
     units   (n,) the groups of the sample counted from 0, where whole groups are drawn; else None
     folds   (N,) as those of the stage
+    alone   (n,) which of the sample are of a set drawn whole: they stand for this set and not for other points; None
+            if none is
     """
 
     number: int
     stage: Stage
     belief: Belief
-    share: float
+    share: Array
     rows: Array
     labelled: Array
     rest: Mask
@@ -80,10 +84,11 @@ class Part:
     left_open: tuple[Array, float] | None = None
     units: Array | None = None
     folds: Array | None = None
+    alone: Mask | None = None
 
     @classmethod
     def of(
-        cls, number: int, sample: StageSample, share: float, inside: Mask, weight: Array, unscaled_below: int = 0
+        cls, number: int, sample: StageSample, share: Array, inside: Mask, weight: Array, unscaled_below: int = 0
     ) -> "Part":
         """The stage's part in these points; with fewer labels than `unscaled_below` its expansion is not scaled.
 
@@ -93,18 +98,22 @@ class Part:
         units = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
         if units is not None:
             unscaled_below = FEW
+        apart = sample.stage.apart(inside)
+        alone = np.zeros(len(rows), np.bool_) if apart is None else apart[rows]
         labelled = np.concatenate([np.flatnonzero(sample.before & inside), rows])
         rest = inside.copy()
         rest[labelled] = False
         chance = np.maximum(sample.stage.chances[rows], 1e-12)
         odds = (1 - chance) / chance
-        draws = len(rows) if units is None else int(units.max(initial=-1)) + 1
-        ratio, total = draws >= unscaled_below, float((odds * weight[rows]).sum())
-        scale = (float(weight[rest].sum()) / total if total > 0 else 0.0) if ratio else 1.0
+        draws = int((~alone).sum()) if units is None else int(units.max(initial=-1)) + 1
+        ratio, total = draws >= unscaled_below, float((odds * weight[rows])[~alone].sum())
+        others = float(weight[rest if apart is None else rest & ~apart].sum())
+        scale = (others / total if total > 0 else 0.0) if ratio else 1.0
         left_open = None
         if sample.left_open is not None and inside[sample.left_open]:
             missed = max(float(sample.stage.chances[sample.left_open]), 1e-12)
-            left_open = _with_group(sample, inside), 1 + scale * (1 - missed) / missed
+            own = 1.0 if apart is not None and apart[sample.left_open] else scale
+            left_open = _with_group(sample, inside), 1 + own * (1 - missed) / missed
         return cls(
             number,
             sample.stage,
@@ -113,12 +122,13 @@ class Part:
             rows,
             labelled,
             rest,
-            odds * scale,
+            odds * np.where(alone, 1.0, scale),
             weight[rows],
             ratio,
             left_open,
             units,
             sample.folds,
+            alone if alone.any() else None,
         )
 
     @classmethod
@@ -127,29 +137,48 @@ class Part:
         labelled, nothing = inside & (known >= 0), np.zeros(0, np.int64)
         rest = inside & ~labelled
         labelled_rows = np.flatnonzero(labelled)
-        return cls(number, sample.stage, sample.belief, 1.0, nothing, labelled_rows, rest, np.zeros(0), weight[nothing])
+        return cls(
+            number, sample.stage, sample.belief, np.ones(1), nothing, labelled_rows, rest, np.zeros(0), weight[nothing]
+        )
+
+    def share_at(self, rows: Array | slice) -> Array:
+        """c_s of these points, each by its fold; (1,) if it is the same for all."""
+        return by_fold(self.share, self.folds, rows)
+
+    @property
+    def stands_for(self) -> Array:
+        """(n,) c_s k (1 + h (1/p - 1)): how many rows each label of the sample stands for."""
+        return np.asarray(self.share_at(self.rows) * (1 + self.expansion) * self.weight)
+
+    def terms(self, residuals: Array) -> Array:
+        """(n,) what the correction is the sum of: c_s h (1/p - 1) e."""
+        return np.asarray(self.share_at(self.rows) * self.expansion * residuals)
 
     def squares(self, residuals: Array) -> Array:
-        """(n,) squared terms whose sum estimates c_s^2 Var T_s: (c_s h (1/p - 1) (e - mean))^2 / (1 - p)."""
+        """(n,) squared terms whose sum estimates Var (c_s T_s): (h (1/p - 1) (c_s e - mean of c_s e))^2 / (1 - p)."""
         return np.asarray(self.centred(residuals) ** 2)
 
     def centred(self, residuals: Array) -> Array:
         """(n,) the roots of `squares`, signed."""
-        centre, lost, chance = *self._centre(residuals), self.stage.chances[self.rows]
-        scale = self.share * self.expansion * np.sqrt(lost / np.maximum(1 - chance, 1e-12))
-        return np.asarray(scale * (residuals - centre * self.weight))
+        shared = self.share_at(self.rows) * residuals
+        centre, lost, chance = *self._centre(shared), self.stage.chances[self.rows]
+        if self.alone is not None:
+            centre, lost = np.where(self.alone, 0.0, centre), np.where(self.alone, 1.0, lost)
+        scale = self.expansion * np.sqrt(lost / np.maximum(1 - chance, 1e-12))
+        return np.asarray(scale * (shared - centre * self.weight))
 
-    def _centre(self, residuals: Array) -> tuple[float, float]:
+    def _centre(self, residuals: Array) -> tuple[Any, Any]:
         """The mean by unit of weight that a ratio takes off the residuals, and what the degree of freedom costs.
 
         Nothing with fewer than FEW labels, or groups: around its own mean a single residual would have no variance.
         """
-        total, n = float((self.expansion * self.weight).sum()), len(residuals)
+        counts = self.expansion if self.alone is None else self.expansion * ~self.alone
+        total, n = float((counts * self.weight).sum()), len(counts) if self.alone is None else int((~self.alone).sum())
         if self.units is not None:
             n = int(self.units.max(initial=-1)) + 1
         if not self.ratio or n < FEW or total <= 0:
             return 0.0, 1.0
-        return float((self.expansion * residuals).sum()) / total, n / (n - 1)
+        return float((counts * residuals).sum()) / total, n / (n - 1)
 
 
 def _with_group(sample: StageSample, inside: Mask) -> Array:
@@ -160,32 +189,49 @@ def _with_group(sample: StageSample, inside: Mask) -> Array:
     return np.flatnonzero(sample.stage.population & inside & (units == units[sample.left_open]))
 
 
+def by_fold(values: Array, folds: Array | None, rows: Array | slice) -> Array:
+    """The values (K,) of the folds at these points; (1,) if there is one for all."""
+    if len(values) == 1:
+        return values
+    assert folds is not None
+    return np.asarray(values[folds[rows]])
+
+
 def shares_in(samples: Sequence[StageSample], rows: slice) -> Array:
-    """(S,) c_sd of (V7): the shares of the stages about one domain, which add up to 1."""
+    """(S, K) c_sd of (V7): the shares of the stages about one domain, which add up to 1 in every fold."""
     worth = []
     for sample in samples:
-        members, sizes = sample.stage.population[rows], sample.stage.sizes
-        size = int(members.sum())
+        inside, sizes = np.zeros(len(sample.stage.population), np.bool_), sample.stage.sizes
+        inside[rows] = True
+        apart = sample.stage.apart(inside)
+        counted = sample.stage.population if apart is None else sample.stage.population & ~apart
+        size = int(counted[rows].sum())
         if size == 0:  # every label was known when it began: exact
-            worth.append(1e30)
+            worth.append(np.full(1, 1e30))
             continue
-        whole = float(sizes[sample.stage.population].sum())
-        n = min(len(sample.stage.used) * float(sizes[rows][members].sum()) / whole, float(size))
+        drawn = int(counted[sample.stage.used].sum())
+        n = min(drawn * float(sizes[inside & counted].sum()) / float(sizes[counted].sum()), float(size))
         worth.append(sample.stage.gain * n / (size * max(size - n, 1e-9)))
-    return np.asarray(worth) / sum(worth)
+    return in_shares(worth)
+
+
+def in_shares(worth: Sequence[Array]) -> Array:
+    """(S, K) shares in proportion to what each stage is worth, (K,) or (1,); they add up to 1 in every fold."""
+    values = np.stack(np.broadcast_arrays(*worth))
+    return np.asarray(values / values.sum(0))
 
 
 def shares_among(samples: Sequence[StageSample], inside: Mask, otherwise: Array) -> Array:
-    """(S,) c_s of (V12): the shares of the stages for some of the points, by the labels that fell among these.
+    """(S, K) c_s of (V12): the shares of the stages for some of the points, by the labels that fell among these.
 
     Given their number, whatever it is, they are a sample of these points; a stage without one says nothing of them but
     what it believes. `otherwise` where no stage has a label there.
     """
     worth = []
     for sample in samples:
-        n, size = sample.answers_in(inside), int((sample.stage.population & inside).sum())
-        worth.append(1e30 if size == 0 else sample.stage.gain * n / (size * max(size - n, 1e-9)))
-    return np.asarray(worth) / sum(worth) if sum(worth) > 0 else otherwise
+        n, size = sample.answers_in(inside)
+        worth.append(np.full(1, 1e30) if size == 0 else sample.stage.gain * n / (size * max(size - n, 1e-9)))
+    return in_shares(worth) if any(float(own.max()) > 0 for own in worth) else otherwise
 
 
 def residuals_of(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
-EDITION = "2.9"
+EDITION = "3.1"
 """Changes whenever the method gives other numbers: benchmarks add runs only to those of the same edition."""
 
 
@@ -25,6 +25,9 @@ class Recipe:
     variance_share     of the tilted draws that follow the expected squared residual and not its root
     least_defensive, most_defensive   share of draws that do not follow the belief, between these; what has not been
                        seen is priced by it
+    out_of_reach       times how far a metric could change that the effect of what nobody has seen has to be, for the
+                       least share: its interval ends near the metric's bound with any
+    exposure_of_whole  of points of a set that is drawn whole: each is drawn with a chance of 0.999
     largest_gain       no stage counts more than this many times its labels when stages are combined
     ranking_pilot      labels after which draws for a ranking follow the belief and not disagreement of models alone
     ranking_uniform    share of such draws that stay uniform: levels are estimated too, and any belief may be wrong
@@ -71,6 +74,8 @@ class Recipe:
     variance_share: float = 0.33
     least_defensive: float = 0.35
     most_defensive: float = 0.7
+    out_of_reach: float = 4.0
+    exposure_of_whole: float = 7.0
     largest_gain: float = 20.0
     ranking_pilot: int = 20
     ranking_uniform: float = 0.15

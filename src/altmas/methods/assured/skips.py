@@ -25,7 +25,7 @@ import numpy as np
 from altmas.history import History
 from altmas.methods.assured.estimator import Difference, Sides
 from altmas.methods.assured.linearised import Linearised
-from altmas.methods.assured.parts import StageSample
+from altmas.methods.assured.parts import StageSample, by_fold
 from altmas.methods.assured.whole_groups import numbered, sums
 from altmas.pool import Pool
 from altmas.types import Array
@@ -140,7 +140,7 @@ def _shares(
     told, answered, squares, draws = (np.zeros(count) for _ in range(4))
     for share, sample in zip(shares, samples, strict=True):
         rows = sample.stage.used
-        weight = float(share) / np.maximum(sample.stage.chances[rows], 1e-12)
+        weight = by_fold(share, sample.folds, rows) / np.maximum(sample.stage.chances[rows], 1e-12)
         told += np.bincount(codes[rows], weight * (known[rows] >= 0), count)
         answered += np.bincount(codes[rows], weight, count)
         squares += np.bincount(codes[rows], weight**2, count)
@@ -158,16 +158,18 @@ def _answers(estimator: Difference, open_: Array, rows_meant: Array) -> tuple[Ar
     for part in estimator.parts:
         stage, undrawn = part.stage, part.rest.copy()
         undrawn[part.labelled] = True
-        used = stage.used[undrawn[stage.used]]
+        used, apart = stage.used[undrawn[stage.used]], stage.apart(undrawn)
         undrawn &= stage.population
         undrawn[used] = False
         since = np.flatnonzero(undrawn & ~open_)
         chance = np.maximum(stage.chances[used], 1e-12)
         odds = (1 - chance) / chance
-        total = float((odds * rows_meant[used]).sum())
-        expansion = odds * (part.share * float(rows_meant[undrawn].sum()) / total if total > 0 else 0.0)
+        alone = np.zeros(len(used), np.bool_) if apart is None else apart[used]
+        total = float((odds * rows_meant[used])[~alone].sum())
+        others = float(rows_meant[undrawn if apart is None else undrawn & ~apart].sum())
+        expansion = part.share_at(used) * odds * np.where(alone, 1.0, others / total if total > 0 else 0.0)
         rows += [used, since]
-        expansions += [expansion, np.full(len(since), -part.share)]
+        expansions += [expansion, np.broadcast_to(-part.share_at(since), len(since))]
         scales += [expansion / np.sqrt(np.maximum(1 - chance, 1e-12)), np.zeros(len(since))]
         if stage.units is not None:
             units.append(np.unique(stage.units[np.concatenate([used, since])], return_inverse=True)[1])

@@ -11,7 +11,7 @@ Cohen and Kaplan (2007), bottom-k sketches; Duffield, Lund and Thorup (2007), pr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,12 +43,14 @@ class Stage:
     sizes       (N,) u_i, 0 where there was no point yet;  times (N,) r_i, infinite outside the population
     used        rows of the sample in the order of their times, skipped ones included
     exposure    (N,) u_i tau, 0 outside the population
-    gain        how many random labels one of its labels was expected to be worth when it began
+    gain        (K,) how many random labels one of its labels was expected to be worth when it began, in each fold, by
+                labels outside the fold; or (1,) the same for all
     threshold   tau; 0 before anything was answered
     cut_at      the point that was asked for and whose missing answer ended it; None if none did
     gap         whether points that were asked for after that one have an answer
     units       (N,) the group of each point, where whole groups are drawn; else None
     planned     groups after which it is over
+    whole       (N,) points of the sets that it draws whole (V24); None if there are none
     """
 
     within: Mask
@@ -58,13 +60,23 @@ class Stage:
     times: Array
     used: NDArray[np.int64]
     exposure: Array
-    gain: float = 1.0
+    gain: Array = field(default_factory=lambda: np.ones(1))
     threshold: float = 0.0
     from_first_edition: bool = False
     cut_at: int | None = None
     gap: bool = False
     units: NDArray[np.int64] | None = None
     planned: int = 0
+    whole: Mask | None = None
+
+    def apart(self, inside: Mask) -> Mask | None:
+        """(N,) points of sets drawn whole, if the stage is about others inside as well; None if there are none.
+
+        They come first, whatever the stage is to say of the others: a draw among them is no draw among these.
+        """
+        if self.whole is None or not (self.population & inside & ~self.whole).any():
+            return None
+        return self.whole
 
     @cached_property
     def chances(self) -> Array:
@@ -108,15 +120,17 @@ class Stage:
 
 def begin(
     sizes: Array,
-    gain: float,
+    gain: Array,
     history: History,
     seed: int,
     domain: int | None = None,
     units: Array | None = None,
     labels: float = 0.0,
+    whole: Mask | None = None,
 ) -> tuple[Stage, dict[str, Array]]:
     """(a new stage with nothing asked yet, what its first batch records); about all points, or about one domain.
 
+    whole  (N,) points of sets that are to be drawn whole, if there are any
     units  (N,) the groups, to draw whole ones;  labels  that such a stage is to bring
     """
     free = np.ones(history.n_points, np.bool_)
@@ -125,10 +139,12 @@ def begin(
     races = np.array([seed, RACES, len(stage_starts(history))])
     if units is not None:
         sizes = group_sizes(sizes, units, free)
-    record = {"levels": levels_of(sizes), "population": np.packbits(free), "gain": np.array([gain])}
+    record = {"levels": levels_of(sizes), "population": np.packbits(free), "gain": gain}
     record["races"] = races
     if domain is not None:
         record["domain"] = np.array([domain])
+    if whole is not None:
+        record["whole"] = np.packbits(whole)
     planned = 0
     if units is not None:
         planned = groups_planned(LEVELS[record["levels"]], units, free, labels)
@@ -138,7 +154,7 @@ def begin(
     times = race_times(sizes, population, races, units)
     nothing, unexposed = np.zeros(0, np.int64), np.zeros(history.n_points)
     stage = Stage(within, ~free, population, sizes, times, nothing, unexposed, gain, units=units, planned=planned)
-    return stage, record
+    return replace(stage, whole=whole), record
 
 
 def _within(record: Mapping[str, Array], history: History, points: int) -> Mask:
@@ -267,18 +283,26 @@ def _replayed(history: History, start: int, end: int, groups: Array | None = Non
         times,
         used[np.argsort(times[used], kind="stable")],
         np.where(population, sizes * threshold, 0.0),
-        float(first.record["gain"][0]),
+        np.asarray(first.record["gain"], np.float64),
         threshold,
         cut_at=int(waiting[0]) if len(waiting) else None,
         gap=bool((answered[proposed] & (times[proposed] > threshold)).any()),
         units=units,
         planned=int(first.record["groups"][0]) if units is not None else 0,
+        whole=_of_sets(first, history.n_points),
     )
 
 
 def _free(batch: Batch, n_points: int) -> Mask:
     """(N,) points without a label or skip when a stage began; none of those that came later."""
     return np.unpackbits(batch.record["population"], count=n_points).astype(np.bool_)
+
+
+def _of_sets(batch: Batch, n_points: int) -> Mask | None:
+    """(N,) points of the sets that a stage draws whole; None if there are none."""
+    if "whole" not in batch.record:
+        return None
+    return np.unpackbits(batch.record["whole"], count=n_points).astype(np.bool_)
 
 
 def _mask(n_points: int, rows: Array | slice) -> Mask:

@@ -180,7 +180,7 @@ class Terms:
 
     @cached_property
     def _expansion(self) -> Array:
-        return np.concatenate([part.share * part.expansion for part in self.among.parts])
+        return np.concatenate([part.share_at(part.rows) * part.expansion for part in self.among.parts])
 
 
 def _sum_and_squares(terms: Array) -> tuple[float, float]:

@@ -134,14 +134,20 @@ function drawEstimates() {
   byId("find").hidden = estimates.length <= MANY;
   if (!estimates.length) return;
   const wanted = byId("find").value.trim().toLowerCase();
-  const all = estimates.flatMap((one) => [one.value, one.low, one.high, one.threshold]).filter((one) => one !== null);
-  const [from, to] = [Math.min(0, ...all), Math.max(1, ...all)];
   const head = ["metric", "estimate", level, "drawn", "± now", "± wanted", "labels worth"];
-  const rows = estimates.filter((one) => one.metric.toLowerCase().includes(wanted)).map((one) => estimateRow(one, from, to));
+  const rows = estimates.filter((one) => one.metric.toLowerCase().includes(wanted)).map(estimateRow);
   renew(byId("estimates"), table(head, rows, new Set([1, 2, 4, 5, 6])));
 }
 
-function estimateRow(one, from, to) {
+// From the least to the largest value that a metric can take; what has no bounds is drawn around its own interval.
+function axisOf(one) {
+  if (one.bounds) return one.bounds;
+  const own = [0, one.value, one.low, one.high, one.threshold].filter((value) => value !== null);
+  return [Math.min(...own), Math.max(...own) || 1];
+}
+
+function estimateRow(one) {
+  const [from, to] = axisOf(one);
   const half = halfWidth(one);
   const met = one.target !== null && half !== null && half <= one.target;
   const name = el("span", {}, one.metric, one.note ? el("span", { class: "note" }, one.note) : null);

@@ -48,6 +48,17 @@ def two_levels(score: float, error: float, n: int = 10_000) -> Made:
     return _two_classes(rng, right, np.where(high, score, 0.6))
 
 
+def low_grades(hidden: float, n: int = 1_600) -> Made:
+    """Grades that a judge has right where it gives the highest, but for this share of these, which are the lowest."""
+    rng = np.random.default_rng(18)
+    sure = rng.random(n) < 0.8
+    judge = np.where(sure, 4, rng.integers(1, 4, n))
+    truth = np.where(sure, judge, np.clip(judge + rng.integers(-1, 2, n), 0, 4))
+    highest = np.flatnonzero(sure)
+    truth[rng.choice(highest, round(hidden * len(highest)), replace=False)] = 0
+    return Pool(None, {"judge": judge + 1}, classes=[1, 2, 3, 4, 5]), truth
+
+
 def smooth(n: int = 10_000) -> Made:
     """Calibrated scores of a 97 % model."""
     rng = np.random.default_rng(3)

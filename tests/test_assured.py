@@ -8,6 +8,7 @@ import pytest
 import altmas
 from altmas.errors import MethodError
 from altmas.history import History
+from altmas.intervals import Tails
 from altmas.methods import Task
 from altmas.methods.assured import Assured
 from altmas.methods.assured.ahead import interval_of
@@ -288,7 +289,7 @@ def test_a_metric_that_the_labels_hardly_tell_of_has_an_interval_that_says_so():
     task = Task(pool, metric_set("kappa", pool), seed=0)
     history = label_until(Assured(), task, History(600), 60, 10, truth.__getitem__)
     among = Estimators(Assured()._samples(task, history, stages_of(history)), task, history)
-    linear = among.linearised(task.metrics[0], 3.7)
+    linear = among.linearised(task.metrics[0], Tails(3.7, 3.7))
     noisy = replace(linear, groups=[replace(group, shown=1e4 * group.shown) for group in linear.groups])
     low, high = interval_of(noisy, linear.value, 1.96)
     assert noisy.effective_labels() < 0.5

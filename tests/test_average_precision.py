@@ -5,6 +5,7 @@ import pytest
 
 import altmas
 from altmas.history import History
+from altmas.intervals import Tails
 from altmas.methods.assured import Assured
 from altmas.methods.assured.linearised import Estimators
 from altmas.methods.assured.stages import stages_of
@@ -45,7 +46,7 @@ def test_the_value_is_moved_to_that_of_the_labels_while_members_are_few():
     history = label_until(Assured(), task, History(len(pool)), 100, 20, truth.__getitem__)
     among = Estimators(Assured()._samples(task, history, stages_of(history)), task, history)
     (metric,) = task.metrics
-    linear = among.linearised(metric, 3.7)
+    linear = among.linearised(metric, Tails(3.7, 3.7))
     estimator = linear.estimator
     counts = np.zeros(len(pool))
     for part in estimator.parts:

@@ -1,13 +1,14 @@
 """The difference estimator: exact where it must be, unbiased whatever is believed."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 import altmas
 from altmas.history import History
-from altmas.intervals import largest_unseen
+from altmas.intervals import Tails, largest_unseen
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum
@@ -18,10 +19,12 @@ from altmas.methods.assured.variance import Group, shifted_means
 from altmas.methods.assured.weights import shifted_odds
 from altmas.metrics import RowCodes, metric_set, table_of
 from altmas.metrics.formulas import positive
+from altmas.metrics.influence import sum_of_items
 from altmas.task import Task
 from assured_world import belief, constant_belief, difference, runs, shuffled_belief, world, wrong_belief
 
 TAIL = 3.689
+TAILS = Tails(TAIL, TAIL)
 
 
 def test_a_constant_belief_and_uniform_draws_are_random_sampling():
@@ -29,7 +32,7 @@ def test_a_constant_belief_and_uniform_draws_are_random_sampling():
     drawn = np.random.default_rng(0).permutation(500)[:60]
     found = difference(pool, truth, drawn, np.full(500, 60 / 500), np.full(500, 0.5))
     right = (truth == pool.predictions)[drawn]
-    accuracy = linearised(found, metric_set(["accuracy"], pool)[0], TAIL)
+    accuracy = linearised(found, metric_set(["accuracy"], pool)[0], TAILS)
     assert accuracy.value == pytest.approx(right.mean())
     (group,) = accuracy.groups
     assert group.shown == pytest.approx((1 - 60 / 500) / 60 * right.var(ddof=1), rel=1e-9)
@@ -44,8 +47,8 @@ def test_two_groups_add_up_to_the_variance_of_a_class_metric():
     drawn = np.random.default_rng(0).permutation(500)[:80]
     found = difference(pool, truth, drawn, np.full(500, 80 / 500), np.linspace(0.3, 0.95, 500))
     recall = metric_set(["recall[1]"], pool)[0]
-    own, other = linearised(found, recall, TAIL).groups
-    whole = linearised(found, replace(recall, kind="callable", classes=()), TAIL).groups[0]
+    own, other = linearised(found, recall, TAILS).groups
+    whole = linearised(found, replace(recall, kind="callable", classes=()), TAILS).groups[0]
     assert own.shown + other.shown == pytest.approx(whole.shown)
     assert own.believed + other.believed == pytest.approx(whole.believed)
     assert own.third + other.third == pytest.approx(whole.third)
@@ -85,7 +88,7 @@ def test_unequal_draws_are_unbiased_for_any_fixed_belief():
     for seed in range(600):
         rng = np.random.default_rng(seed)
         drawn = np.flatnonzero(rng.random(600) < chances)
-        one = linearised(difference(pool, truth, drawn, chances, agree), accuracy, TAIL)
+        one = linearised(difference(pool, truth, drawn, chances, agree), accuracy, TAILS)
         errors.append(one.value - (truth == pool.predictions).mean())
         variances.append(one.groups[0].shown)
     assert abs(np.mean(errors)) < 4 * np.std(errors) / 600**0.5
@@ -117,7 +120,7 @@ def test_the_worked_example_of_the_documentation():
     found = difference(pool, truth, np.array([3, 1, 4]), chances, np.full(5, 0.9))
     assert np.trace(found.expected) == pytest.approx(3.8)
     assert np.trace(found.correction) == pytest.approx(-1.07, abs=0.005)
-    assert linearised(found, metric_set(["accuracy"], pool)[0], TAIL).value == pytest.approx(0.5465, abs=1e-4)
+    assert linearised(found, metric_set(["accuracy"], pool)[0], TAILS).value == pytest.approx(0.5465, abs=1e-4)
 
 
 def test_stages_count_by_their_labels_and_a_complete_one_alone():
@@ -262,7 +265,7 @@ def test_accuracy_of_two_stages_has_the_variance_of_a_loop(two):
     The mean and its degree of freedom are taken off from ten labels of a stage on.
     """
     size = two.inside.sum()
-    accuracy = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAIL)
+    accuracy = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAILS)
     assert accuracy.value == pytest.approx(np.trace(two.found.table) / size)
     assert (accuracy.size, accuracy.labels, accuracy.drawn) == (size, two.found.labels, two.found.drawn)
     assert accuracy.unlabelled == two.found.unlabelled.sum() and accuracy.skipped == two.inside[two.skipped].sum()
@@ -287,7 +290,7 @@ def test_accuracy_of_two_stages_has_the_variance_of_a_loop(two):
 def test_what_the_belief_expects_is_the_moments_of_a_loop(two):
     """sum over open points of c_s^2 (1 - p)/p Var_f(right), each for all points like it that were labelled."""
     size = two.inside.sum()
-    (group,) = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAIL).groups
+    (group,) = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAILS).groups
     second = third = 0.0
     for i in np.flatnonzero(two.found.unlabelled).tolist():
         a = two.agree[1, i]  # the last belief
@@ -304,7 +307,7 @@ def test_what_the_belief_expects_is_the_moments_of_a_loop(two):
 def test_what_could_be_unseen_is_the_knapsack_of_the_open_points(two):
     """Hazards by a loop over the draws inside (V11): after each the sizes of those left, one over them added up."""
     size, open_ = two.inside.sum(), two.found.unlabelled
-    (group,) = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAIL).groups
+    (group,) = linearised(two.found, metric_set(["accuracy"], two.pool)[0], TAILS).groups
     hazard, draws = np.zeros(40), 0
     for sample in two.samples:
         left, reached = sample.stage.sizes[sample.stage.population & two.inside].sum(), 0.0
@@ -320,6 +323,42 @@ def test_what_could_be_unseen_is_the_knapsack_of_the_open_points(two):
     assert group.unseen_high == pytest.approx(largest_unseen((1 - agree) / size, hazard[open_], tail))
 
 
+def test_what_labels_have_met_of_a_side_makes_what_is_unseen_there_count_less(two):
+    """(V26) by the expanded errors for the lower end, and by the right answers for the upper one."""
+    accuracy, tails = metric_set(["accuracy"], two.pool)[0], Tails(TAIL, TAIL - np.log(2))
+    linear = linearised(two.found, accuracy, tails)
+    (group,), (before,) = linear.groups, linearised(two.found, accuracy, TAILS).groups
+    size, agree, open_ = two.inside.sum(), two.agree[1], two.found.unlabelled
+    hazard, draws = two.found.hazard_within(two.inside)
+    known = two.found.known[linear.rows]
+    weights = np.concatenate([part.share * part.expansion for part in two.found.parts])
+    for right, gain, unseen, alone in (
+        (False, agree, group.unseen_low, before.unseen_low),
+        (True, 1 - agree, group.unseen_high, before.unseen_high),
+    ):
+        met = weights[(known == two.pool.predictions[linear.rows]) == right]
+        events = met.sum() ** 2 / (met**2).sum()
+        tail = TAIL - np.log(2) * events / (events + 4)
+        assert unseen == pytest.approx(largest_unseen(gain[open_] / size, hazard[open_], tail, draws))
+        assert unseen < alone
+
+
+def test_the_least_step_is_that_of_a_loop_over_points_and_classes(two):
+    rng = np.random.default_rng(0)
+    points = rng.permutation(len(two.pool))[:30]
+    names = ("accuracy", "share[1]", "mean[0=1,1=2,2=5]", "share[0] - share[2]", "confusion[1,0]", "kappa")
+    for metric in metric_set(names, two.pool):
+        sides = [(factor, two.found.side(part).items, np.ones(40, bool)) for factor, part in metric.parts]
+        items = sides[0][1] if len(sides) == 1 else sum_of_items(sides)
+        steps = [
+            abs(one - other)
+            for moves in items.rows(points)
+            for one, other in combinations(moves.tolist(), 2)
+            if abs(one - other) > 1e-12
+        ]
+        assert items.least_step(points) == pytest.approx(min(steps)), metric.name
+
+
 def test_a_class_that_was_drawn_often_hides_less_than_one_that_was_not(two):
     """The same design, other counts: what could be unseen of a predicted class follows its own draws.
 
@@ -327,7 +366,7 @@ def test_a_class_that_was_drawn_often_hides_less_than_one_that_was_not(two):
     """
     metrics = metric_set([f"precision[{c}]" for c in range(3)], two.pool)
     for code, metric in enumerate(metrics):
-        linear = linearised(two.found, metric, TAIL)
+        linear = linearised(two.found, metric, TAILS)
         own = linear.groups[0]
         hazard, draws = two.found.hazard_within(two.inside & (two.pool.predictions == code))
         assert draws == sum(
@@ -347,7 +386,7 @@ def test_a_class_that_was_drawn_often_hides_less_than_one_that_was_not(two):
 
 def test_the_variance_is_never_less_than_what_the_labels_show(two):
     for name in ("accuracy", "recall[1]", "precision[2]", "kappa"):
-        one = linearised(two.found, metric_set([name], two.pool)[0], TAIL)
+        one = linearised(two.found, metric_set([name], two.pool)[0], TAILS)
         told = one.evidence(one.value)
         assert told.variance == one.variance >= sum(group.shown for group in one.groups) * (1 - 1e-12)
         assert told.skew_low >= 0 and told.skew_high >= 0 and min(told.skew_low, told.skew_high) == 0
@@ -361,7 +400,7 @@ def test_the_variance_is_never_less_than_what_the_labels_show(two):
 
 
 def test_the_groups_of_a_class_metric_are_those_predicted_as_it_and_the_others(two):
-    precision = linearised(two.found, metric_set(["precision[2]"], two.pool)[0], TAIL)
+    precision = linearised(two.found, metric_set(["precision[2]"], two.pool)[0], TAILS)
     own, other = precision.groups
     assert own.believed > 0 and own.unseen_low > 0  # only labels of points called 2 move it
     assert other.believed == pytest.approx(0, abs=1e-15) and other.unseen_low == pytest.approx(0, abs=1e-12)
@@ -369,7 +408,7 @@ def test_the_groups_of_a_class_metric_are_those_predicted_as_it_and_the_others(t
 
 def test_at_another_value_the_groups_of_a_ratio_count_by_its_own_terms(two):
     """Recall 0.5 instead of 0.8, say: found points count 1 - q, missed ones q, squared in the variance (V3)."""
-    recall = linearised(two.found, metric_set(["recall[1]"], two.pool)[0], TAIL)
+    recall = linearised(two.found, metric_set(["recall[1]"], two.pool)[0], TAILS)
     groups = [Group(0.04, 5.0, 0.0, 0.0, 0.1, 0.2), Group(0.01, 3.0, 0.0, 0.0, 0.3, 0.05)]
     one = replace(recall, value=0.8, groups=groups)
     for candidate in (0.8, 0.5, 0.95):
@@ -395,8 +434,8 @@ def test_a_difference_between_two_slices_adds_up_from_both(two):
     )
     labels = {int(row): int(two.known[row]) for row in np.flatnonzero(two.known >= 0)}
     among = Estimators(two.samples, Task(two.pool, (change,)), History(40, labels=labels))
-    whole = linearised_sum(change, among, TAIL)
-    sides = [linearised(among(one.members(two.pool)), one, TAIL) for one in (odd, even)]
+    whole = linearised_sum(change, among, TAILS)
+    sides = [linearised(among(one.members(two.pool)), one, TAILS) for one in (odd, even)]
     assert whole.value == pytest.approx(sides[0].value - sides[1].value)
     (group,) = whole.groups
     assert group.shown == pytest.approx(sum(side.groups[0].shown for side in sides))
@@ -431,7 +470,7 @@ def test_everything_labelled_has_no_variance_and_counts_every_point():
     found = difference(pool, truth, np.arange(60), np.full(60, 1 - 1e-13), np.full(60, 0.7))
     for name in ("accuracy", "recall[1]", "kappa"):
         metric = metric_set([name], pool)[0]
-        one = linearised(found, metric, TAIL)
+        one = linearised(found, metric, TAILS)
         assert one.value == pytest.approx(float(metric.of_table(table_of(pool.predictions, truth, 3))))
         assert one.variance == pytest.approx(0, abs=1e-12) and one.unlabelled == 0
         assert one.effective_labels() == pytest.approx(60, rel=1e-6)
@@ -471,5 +510,5 @@ def test_stages_count_in_every_fold_by_the_gain_of_the_fold(two):
             if i in expansion:
                 terms.append(share * expansion[i] * (right[i] - two.agree[s, i]))
     assert np.trace(found.table) == pytest.approx(total + sum(terms))
-    linear = linearised(found, metric_set("accuracy", two.pool)[0], 3.7)
+    linear = linearised(found, metric_set("accuracy", two.pool)[0], Tails(3.7, 3.7))
     np.testing.assert_allclose(np.sort(linear.terms * two.inside.sum()), np.sort(terms))

@@ -9,7 +9,7 @@ from scipy.stats import binom
 import altmas
 from altmas.estimates import FLOOR, LEAST_DRAWN
 from altmas.history import History
-from altmas.intervals import FEW_TRIALS, share_interval, student_quantile
+from altmas.intervals import FEW_TRIALS, Tails, share_interval, student_quantile
 from altmas.methods import METHODS, Task
 from altmas.methods.assured.ahead import interval_of
 from altmas.methods.assured.linearised import Estimators
@@ -39,7 +39,9 @@ def test_a_few_labels_reach_as_far_as_students_quantile():
     for labels in (5, 12, LEAST_DRAWN - 1, LEAST_DRAWN):
         task, _, history = after("assured", 1, labels)
         samples = METHODS["assured"]()._samples(task, history, stages_of(history))
-        linear = Estimators(samples, task, history).linearised(task.metrics[0], 0.0)  # nothing unseen is priced
+        linear = Estimators(samples, task, history).linearised(
+            task.metrics[0], Tails(0.0, 0.0)
+        )  # nothing unseen is priced
         wanted = student_quantile(0.95, labels - 1) if labels < LEAST_DRAWN else Z
         evidence = linear.evidence(linear.value)
         scored = math.sqrt(wanted**2 * evidence.variance / (1 + wanted**2 * evidence.curve))

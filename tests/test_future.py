@@ -12,7 +12,7 @@ import altmas
 from altmas.errors import MethodError, PlanError, PoolError, PoolMismatch
 from altmas.guaranteed import NotOffered
 from altmas.history import History
-from altmas.intervals import normal_quantile
+from altmas.intervals import Tails, normal_quantile
 from altmas.methods import METHODS, Assured, Tradition, method_named
 from altmas.methods.assured.ahead import ahead_of
 from altmas.methods.assured.linearised import Estimators
@@ -168,7 +168,7 @@ def linearised(pool, truth, labels):
     method, task = Assured(), Task(pool, metric_set(["accuracy"], pool), 0.95, 1, about="future")
     history = label_until(method, task, History(len(pool)), labels, 20, truth.__getitem__)
     among = Estimators(method._samples(task, history, stages_of(history)), task, history)
-    return among.linearised(task.metrics[0], 3.7)
+    return among.linearised(task.metrics[0], Tails(3.7, 3.7))
 
 
 def test_with_every_label_the_variance_is_the_cluster_robust_one(world):
@@ -205,7 +205,7 @@ def test_on_average_the_variance_of_some_labels_is_that_of_all_of_them():
         task = replace(task, seed=seed)
         history = label_until(method, task, History(400), 120, 40, truth.__getitem__)
         among = Estimators(method._samples(task, history, stages_of(history)), task, history)
-        found.append(ahead_of(among.linearised(task.metrics[0], 3.7), 3.7).evidence.variance)
+        found.append(ahead_of(among.linearised(task.metrics[0], Tails(3.7, 3.7)), 3.7).evidence.variance)
     assert np.mean(found) == pytest.approx(cluster_robust(pool, truth), rel=0.25)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import altmas
 from altmas.errors import MethodError, PlanError, PoolError
+from altmas.intervals import Tails
 from altmas.methods import METHODS, Assured, Tradition
 from altmas.methods.assured.linearised import Estimators
 from altmas.methods.assured.stages import stages_of
@@ -165,7 +166,7 @@ def test_a_point_left_open_counts_with_its_group():
         if row != rows[place]:
             session.tell(row, truth[row])
     samples = CHEAP._samples(session.task, session.history, stages_of(session.history, pool.group))
-    linear = Estimators(samples, session.task, session.history).linearised(session.task.metrics[0], 3.7)
+    linear = Estimators(samples, session.task, session.history).linearised(session.task.metrics[0], Tails(3.7, 3.7))
     (part,) = linear.estimator.parts
     group, scale = part.left_open
     assert group.tolist() == np.flatnonzero(pool.group == pool.group[rows[place]]).tolist()

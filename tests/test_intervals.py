@@ -1,6 +1,7 @@
 """Intervals hold what they promise, also at the edges."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import stats
 
 from altmas.intervals import (
     Evidence,
+    Tails,
     anytime_quantile,
     bounded_interval,
     effective_trials,
@@ -15,6 +17,7 @@ from altmas.intervals import (
     largest_unseen,
     missed_tail,
     normal_quantile,
+    rare_lower,
     reach,
     reach_of_few,
     score_interval,
@@ -22,6 +25,7 @@ from altmas.intervals import (
     share_interval,
     simultaneous_quantile,
     student_quantile,
+    unseen_tail,
     wilson,
 )
 
@@ -141,7 +145,7 @@ def test_the_exact_lower_bound_is_clopper_and_pearsons():
 
 
 @pytest.mark.parametrize("scale, offset", [(1, 0), (2, -1), (10, 5)])
-def test_a_bounded_interval_reaches_wilsons_and_clopper_and_pearsons_whichever_is_wider(scale, offset):
+def test_a_bounded_interval_reaches_wilsons_and_the_exact_bound_whichever_is_wider(scale, offset):
     """Binomial shares of n: the side towards the nearer bound is exact, the other Wilson's; scaled with the bounds."""
     n = 100
     for k in (0, 1, 10, 49, 51, 90, 99, 100):
@@ -150,9 +154,9 @@ def test_a_bounded_interval_reaches_wilsons_and_clopper_and_pearsons_whichever_i
         trials = effective_trials(p, centre * (1 - centre) / n, Z)
         low, high = wilson(p, trials, Z)
         if p <= 0.5:
-            low = min(low, exact_lower(p, trials, Z))
+            low = min(low, rare_lower(p, trials, Z))
         else:
-            high = max(high, 1 - exact_lower(1 - p, trials, Z))
+            high = max(high, 1 - rare_lower(1 - p, trials, Z))
         variance = centre * (1 - centre) / n * scale**2
         found = bounded_interval(offset + scale * p, variance, (offset, offset + scale), Z)
         assert found == pytest.approx((offset + scale * low, offset + scale * high), abs=1e-9)
@@ -291,12 +295,47 @@ def test_ends_outside_the_bounds_are_cut_and_no_news_is_everything():
 # ---------------------------------------------------------------- what few labels have shown (V21)
 
 
-def test_few_equal_events_have_the_bound_of_clopper_and_pearson_in_many_trials():
-    tail, trials = missed_tail(Z), 1e7
-    for events in (1, 2, 5, 20):
-        left = 0.3 * events - reach_of_few(0.3 * events, 0.3**2 * events, tail)
-        assert left / 0.3 == pytest.approx(trials * exact_lower(events / trials, trials, Z), rel=1e-4)
-    assert reach_of_few(0.0, 0.0, tail) == 0.0
+def test_few_equal_events_have_the_bound_of_a_rare_outcome_in_many_trials():
+    trials = 1e7
+    for events in (1, 2, 5, 8, 20):
+        for tails, bound in ((Tails.of(Z), rare_lower), (Tails.one_sided(Z), exact_lower)):
+            left = 0.3 * events - reach_of_few(0.3 * events, 0.3**2 * events, tails)
+            assert left / 0.3 == pytest.approx(trials * bound(events / trials, trials, Z), rel=1e-4)
+    assert reach_of_few(0.0, 0.0, Tails.of(Z)) == 0.0
+
+
+def test_the_bound_of_a_rare_outcome_and_the_upper_end_miss_in_one_of_20_together():
+    """Wherever the share lies: with Clopper and Pearson's upper end the chance of a miss is 0.05 at most (B12)."""
+    from scipy.stats import binom
+
+    for n in (5, 20, 100, 400):
+        counts = np.arange(n + 1)
+        low = np.array([rare_lower(k / n, n, Z) for k in counts])
+        high = np.array([1 - exact_lower(1 - k / n, n, Z) for k in counts])
+        for share in np.linspace(0.0005, 0.9995, 1999):
+            missed = binom.pmf(counts, n, share)[(share < low) | (share > high)].sum()
+            assert missed <= 0.05 + 1e-9, (n, share)
+        exact = np.array([exact_lower(k / n, n, Z) for k in counts])
+        assert (low >= exact).all() and low[1] > 1.9 * exact[1]
+        assert n < 100 or low[n // 2] == exact[n // 2]
+
+
+def test_intervals_of_a_higher_confidence_contain_those_of_a_lower_one():
+    for n in (10, 60, 400):
+        for k in range(n + 1):
+            ends = [share_interval(k / n, n, normal_quantile(confidence)) for confidence in (0.95, 0.97, 0.99, 0.999)]
+            for inner, outer in pairwise(ends):
+                assert outer[0] <= inner[0] + 1e-12 and outer[1] >= inner[1] - 1e-12, (n, k)
+
+
+def test_what_was_met_of_a_side_halves_the_chance_that_the_rest_of_it_is_priced_with():
+    """(V26): log(1/a) where nothing was met, half-way to log(1/2a) at four equal events; decisions keep log(1/a)."""
+    tails, alone = Tails.of(Z), Tails.one_sided(Z)
+    assert tails.side == alone.side == alone.either == pytest.approx(math.log(40))
+    assert unseen_tail(tails, 0.0, 0.0) == tails.side
+    assert unseen_tail(tails, 4 * 0.3, 4 * 0.3**2) == pytest.approx(math.log(40) - math.log(2) / 2)
+    assert unseen_tail(tails, 1e6, 1e6) == pytest.approx(math.log(20), abs=1e-5)
+    assert unseen_tail(alone, 1e6, 1e6) == alone.side
 
 
 def test_few_weighted_events_lie_further_above_their_expectation_as_seldom_as_said():
@@ -304,7 +343,7 @@ def test_few_weighted_events_lie_further_above_their_expectation_as_seldom_as_sa
     for expected in ((3.0, 0.5), (0.5, 0.5), (20.0, 2.0)):
         counts = rng.poisson(expected, (4000, 2))
         sums = np.column_stack([counts @ weights, counts @ weights**2])
-        reaches = np.array([reach_of_few(total, squares, missed_tail(Z)) for total, squares in sums])
+        reaches = np.array([reach_of_few(total, squares, Tails.one_sided(Z)) for total, squares in sums])
         assert (sums[:, 0] - reaches > np.dot(expected, weights)).mean() <= 0.03  # 0.025, and its Monte Carlo error
 
 

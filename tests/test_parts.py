@@ -7,6 +7,7 @@ import pytest
 
 import altmas
 from altmas.history import History
+from altmas.intervals import Tails
 from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum
@@ -110,7 +111,7 @@ def test_a_point_that_was_left_open_counts_as_a_draw_whose_label_may_be_anything
     known = np.where(np.arange(40) < 12, TRUTH, -1)
     accuracy = metric_set(["accuracy"], POOL)[0]
     with_it, without = (
-        linearised(Difference([one], POOL, known, EVERY, np.zeros(0, np.int64)), accuracy, 3.7)
+        linearised(Difference([one], POOL, known, EVERY, np.zeros(0, np.int64)), accuracy, Tails(3.7, 3.7))
         for one in (sample, replace(sample, left_open=None))
     )
     p = sample.stage.chances
@@ -119,7 +120,9 @@ def test_a_point_that_was_left_open_counts_as_a_draw_whose_label_may_be_anything
     assert with_it.value == without.value and (without.too_high, without.too_low) == (0.0, 0.0)
     assert with_it.too_high == pytest.approx(weight * AGREE[20])
     assert with_it.too_low == pytest.approx(weight * (1 - AGREE[20]))
-    outside = linearised(Difference([sample], POOL, known, np.arange(40) != 20, np.zeros(0, np.int64)), accuracy, 3.7)
+    outside = linearised(
+        Difference([sample], POOL, known, np.arange(40) != 20, np.zeros(0, np.int64)), accuracy, Tails(3.7, 3.7)
+    )
     assert (outside.too_high, outside.too_low) == (0.0, 0.0)
 
 
@@ -138,7 +141,7 @@ def test_points_that_no_stage_is_about_are_as_believed_and_may_be_anything():
     assert unseen.labelled.tolist() == [35] and len(unseen.rows) == 0 and unseen.share == 1.0
     np.testing.assert_array_equal(np.flatnonzero(unseen.rest), [30, 31, 32, 33, 34, 36, 37, 38, 39])
     np.testing.assert_array_equal(found.unreached, unseen.rest)
-    accuracy = linearised(found, metric_set(["accuracy"], POOL)[0], 3.7)
+    accuracy = linearised(found, metric_set(["accuracy"], POOL)[0], Tails(3.7, 3.7))
     assert accuracy.unreached == 9
     assert accuracy.too_high == pytest.approx(AGREE[unseen.rest].sum() / 40)
     assert accuracy.too_low == pytest.approx((1 - AGREE[unseen.rest]).sum() / 40)
@@ -156,7 +159,7 @@ def test_a_difference_has_drawn_as_many_labels_as_its_smaller_side():
     history = History(40, labels={int(row): int(TRUTH[row]) for row in sample.rows})
     (change,) = metric_set(["accuracy@half=odd - accuracy@half=even"], POOL)
     among = Estimators([sample], Task(POOL, (change,)), history)
-    assert linearised_sum(change, among, 3.7).drawn == 2
+    assert linearised_sum(change, among, Tails(3.7, 3.7)).drawn == 2
 
 
 def test_a_point_left_open_widens_a_difference_to_the_side_of_its_sign():
@@ -169,8 +172,8 @@ def test_a_point_left_open_widens_a_difference_to_the_side_of_its_sign():
         ["accuracy - accuracy@half=left", "accuracy@half=left - accuracy", "accuracy"], pool
     )
     among = Estimators([sample], Task(pool, (forth, back, whole)), history)
-    alone = linearised(among(None), whole, 3.7)
-    one_way, other_way = (linearised_sum(metric, among, 3.7) for metric in (forth, back))
+    alone = linearised(among(None), whole, Tails(3.7, 3.7))
+    one_way, other_way = (linearised_sum(metric, among, Tails(3.7, 3.7)) for metric in (forth, back))
     assert alone.too_high > 0 and alone.too_low > 0 and alone.too_high != alone.too_low
     assert (one_way.too_high, one_way.too_low) == pytest.approx((alone.too_high, alone.too_low))
     assert (other_way.too_high, other_way.too_low) == pytest.approx((alone.too_low, alone.too_high))
@@ -200,7 +203,7 @@ def test_a_precision_is_estimated_among_its_answers_once_half_of_them_are_labell
     sample = replace(stage_of(rows), belief=belief(pool, AGREE, 2))
     history = History(40, labels={row: row % 2 for row in rows})
     (metric,) = metric_set(["precision[1]"], pool)
-    linear = Estimators([sample], Task(pool, (metric,)), history).linearised(metric, 3.7)
+    linear = Estimators([sample], Task(pool, (metric,)), history).linearised(metric, Tails(3.7, 3.7))
     assert (linear.size, linear.of_points, linear.labels) == (size, 40, 12 + labelled)
     assert (linear.drawn, linear.unlabelled) == (
         (12 + labelled, 28 - labelled) if size == 40 else (labelled, 8 - labelled)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from altmas.history import History
-from altmas.intervals import normal_quantile, reach_of_few, share_interval
+from altmas.intervals import Tails, normal_quantile, reach_of_few, share_interval
 from altmas.methods.assured import Assured
 from altmas.methods.assured.linearised import Estimators
 from altmas.methods.assured.recipe import RECIPE
@@ -15,7 +15,8 @@ from altmas.simulate import label_until
 from altmas.task import Task
 from assured_world import share_of, world
 
-Z, TAIL = normal_quantile(0.95), 3.689
+Z = normal_quantile(0.95)
+TAILS = Tails.of(Z)
 
 
 def estimators(metrics, labels=120, n=1500, seed=2):
@@ -33,7 +34,7 @@ def test_what_is_left_is_what_a_loop_over_the_parts_finds():
     names = ("v1: accuracy", "v1: recall[1]", "v2: f1[2]", "v1: kappa", "share[1]", "v2: accuracy - v1: accuracy")
     task, among = estimators(names)
     for metric in task.metrics:
-        linear = among.linearised(metric, TAIL)
+        linear = among.linearised(metric, TAILS)
         estimated = float(linear.terms.sum())
         for factor, estimator, side in linear.sides:
             for part in estimator.parts:
@@ -47,7 +48,7 @@ def test_what_is_left_is_what_a_loop_over_the_parts_finds():
 
 def test_the_reach_of_what_was_met_is_that_of_its_terms_or_of_what_is_left():
     task, among = estimators(("v1: accuracy",))
-    linear = among.linearised(task.metrics[0], TAIL)
+    linear = among.linearised(task.metrics[0], TAILS)
     rows, parts = linear.rows, among(None).parts
     weights = np.concatenate(
         [[share_of(part.share, part.folds, row) for row in part.rows] * part.expansion for part in parts]
@@ -55,17 +56,17 @@ def test_the_reach_of_what_was_met_is_that_of_its_terms_or_of_what_is_left():
     wrong = task.pool.models[0].predictions[rows] != among.history.known[rows]
     events = weights[wrong] / len(task.pool)
     lowered = -linear.terms[linear.terms < 0]
-    by_terms = reach_of_few(lowered.sum(), (lowered**2).sum(), TAIL)
-    sure = events.sum() - reach_of_few(events.sum(), (events**2).sum(), TAIL)
+    by_terms = reach_of_few(lowered.sum(), (lowered**2).sum(), TAILS)
+    sure = events.sum() - reach_of_few(events.sum(), (events**2).sum(), TAILS)
     assert wrong.sum() >= 3 and linear.left is not None
     assert linear.evidence(linear.value).met_high == pytest.approx(max(by_terms, linear.left[1] - sure))
 
 
 def test_variances_shrink_for_metrics_of_a_table_with_enough_labels_alone():
     task, few = estimators(("v1: accuracy",), labels=RECIPE.fewest_to_shrink - 20)
-    assert few.linearised(task.metrics[0], TAIL).left is None
+    assert few.linearised(task.metrics[0], TAILS).left is None
     task, among = estimators(("v1: accuracy", "v1: macro_f1"))
-    accuracy, macro = (among.linearised(metric, TAIL) for metric in task.metrics)
+    accuracy, macro = (among.linearised(metric, TAILS) for metric in task.metrics)
     assert accuracy.evidence(accuracy.value).skew_high < 0 and macro.left is None
     told = macro.evidence(macro.value)
     assert told.skew_low >= 0 and told.skew_high >= 0
@@ -89,9 +90,9 @@ def test_uniform_draws_of_a_plain_pool_have_the_interval_of_a_share(accuracy):
 def test_errors_that_are_only_believed_do_not_end_the_interval():
     """A belief of 8 % errors in a class where every label was right is no evidence that there are any."""
     task, among = estimators(("v1: accuracy",))
-    linear = among.linearised(task.metrics[0], TAIL)
+    linear = among.linearised(task.metrics[0], TAILS)
     group = linear.groups[0]
     assert group.lowered.distances[0] > 0
     unmet = type(group.lowered)()
-    assert unmet.reach(0.08, TAIL) == 0.08  # all that is left
-    assert group.lowered.reach(0.0, TAIL) <= group.lowered.terms[0]
+    assert unmet.reach(0.08, TAILS) == 0.08  # all that is left
+    assert group.lowered.reach(0.0, TAILS) <= group.lowered.terms[0]

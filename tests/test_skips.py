@@ -7,7 +7,7 @@ import pytest
 
 import altmas
 from altmas.history import History
-from altmas.intervals import missed_tail, normal_quantile
+from altmas.intervals import Tails, normal_quantile
 from altmas.methods import Assured, Task
 from altmas.methods.assured.linearised import Estimators
 from altmas.methods.assured.skips import NOTHING, PRIOR, labelable, widened
@@ -158,7 +158,7 @@ def test_slopes_are_how_the_shares_move_a_metric_and_corrections_sums_over_draws
     def value(share, metric):
         weight = np.where(able.open, share[able.codes], able.weight)
         pool = replace(able, share=share, weight=weight).pool(task.pool)
-        return Estimators(samples, task, history, pool).linearised(metric, missed_tail(1.96))
+        return Estimators(samples, task, history, pool).linearised(metric, Tails.of(1.96))
 
     for metric in task.metrics:
         linear = value(able.share, metric)

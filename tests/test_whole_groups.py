@@ -9,7 +9,7 @@ import pytest
 import altmas
 from altmas.errors import MethodError
 from altmas.history import Batch, History
-from altmas.intervals import largest_unseen
+from altmas.intervals import Tails, largest_unseen
 from altmas.methods import Assured, Tradition
 from altmas.methods.assured.ahead import ahead_of
 from altmas.methods.assured.belief import folds_of
@@ -195,7 +195,7 @@ def estimator_of(metric: str = "accuracy", n: int = 120, **options):
 def test_the_variance_is_that_of_sums_over_groups():
     """(U3) by a loop over groups."""
     among, task = estimator_of()
-    linear, estimator = among.linearised(task.metrics[0], 3.7), among(None)
+    linear, estimator = among.linearised(task.metrics[0], Tails(3.7, 3.7)), among(None)
     total, terms = 0.0, []
     for part in estimator.parts:
         roots, groups = part.centred(residuals(estimator, part)), task.pool.group[part.rows]
@@ -234,7 +234,7 @@ def test_what_stayed_unseen_is_a_set_of_whole_groups():
     """(U5): gains are added over a group, whose exposure counts once."""
     among, task = estimator_of()
     estimator, tail = among(None), 3.7
-    linear = among.linearised(task.metrics[0], tail)
+    linear = among.linearised(task.metrics[0], Tails(tail, tail))
     groups, n = task.pool.group, len(task.pool)
     left = [g for g in range(50) if (estimator.known[groups == g] < 0).any()]
     gains = np.array([(estimator.belief.agree * estimator.unlabelled)[groups == g].sum() / n for g in left])
@@ -377,4 +377,4 @@ def test_data_to_come_are_no_narrower_than_the_pool_and_count_a_drawn_group_once
 
 def linear_of(task: Task, history: History):
     samples = CHEAP._samples(task, history, stages_of(history, task.pool.group))
-    return Estimators(samples, task, history).linearised(task.metrics[0], 3.7)
+    return Estimators(samples, task, history).linearised(task.metrics[0], Tails(3.7, 3.7))

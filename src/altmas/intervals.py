@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -151,6 +152,8 @@ def _edge(value: float, bound: float, accepted: Callable[[float], bool], steps: 
 # ---------------------------------------------------------------- shares
 
 
+LEAST_CHANCE = 0.025
+"""Chance of a miss on one side below which the range in which one end has the chance of both grows no more (B12)."""
 FEW_TRIALS = 10
 """Trials below which an interval of a share is never inside Clopper and Pearson's."""
 
@@ -159,16 +162,16 @@ def share_evidence(share: float, trials: float, quantile: float) -> Evidence:
     """What a share in n trials says; n may be effective, infinite (exact) or 0 (no news).
 
     The variance of a candidate q is q (1 - q)/n, which gives Wilson's interval (B2). That one is too bold where one
-    unlikely outcome was met: after one error in n it says that errors are at least 0.18/n. The interval is never inside
-    Clopper and Pearson's on that side, which says 0.025/n; and on neither side in fewer than FEW_TRIALS trials, where
-    Wilson's holds in 0.8 of samples for some shares.                                                        (B4)
+    unlikely outcome was met: after one error in n it says that errors are at least 0.18/n. The interval never says more
+    than `rare_lower` on that side, which is 0.05/n, nor more than Clopper and Pearson's on the other one in fewer than
+    FEW_TRIALS trials, where Wilson's holds in 0.8 of samples for some shares.                               (B4)
     """
     if math.isinf(trials):
         return Evidence(0.0)
     if trials <= 0:
         return Evidence(math.inf)
     tilt, rare = (1 - 2 * share) / trials, min(share, 1 - share)
-    seldom, often = rare - exact_lower(rare, trials, quantile), 0.0
+    seldom, often = rare - rare_lower(rare, trials, quantile), 0.0
     if trials < FEW_TRIALS:
         often = 1 - exact_lower(1 - rare, trials, quantile) - rare
     unseen = (seldom, often) if share <= 0.5 else (often, seldom)
@@ -182,7 +185,7 @@ def share_interval(share: float, trials: float, quantile: float, half_point: flo
 
 
 def wilson(p: float, n: float, z: float) -> tuple[float, float]:
-    """Wilson's interval (B2) for a share p seen in n trials: `share_interval` without Clopper and Pearson's bound."""
+    """Wilson's interval (B2) for a share p seen in n trials: `share_interval` without the exact bounds."""
     return score_interval(p, replace(share_evidence(p, n, z), unseen_low=0.0, unseen_high=0.0), (0.0, 1.0), z)
 
 
@@ -231,29 +234,53 @@ def variance_at_trials(value: float, variance: float, trials: float, added: floa
 
 def exact_lower(p: float, n: float, z: float) -> float:
     """Clopper and Pearson's lower bound of a share p in n trials."""
+    return _exact_lower(p, n, NormalDist().cdf(-z))
+
+
+def _exact_lower(p: float, n: float, chance: float) -> float:
+    """The share at which p n successes or more come up with this chance."""
     from scipy.special import betaincinv
 
-    return float(betaincinv(p * n, n - p * n + 1, NormalDist().cdf(-z))) if p > 0 else 0.0
+    return float(betaincinv(p * n, n - p * n + 1, chance)) if p > 0 else 0.0
+
+
+def rare_lower(p: float, n: float, z: float) -> float:
+    """The lower bound of the share of a rare outcome, where the interval may miss on either side but not on both.
+
+    With a the chance on one side and E(p; a) the bound of Clopper and Pearson,
+        max( E(p; a), min( E(p; 2a), 1 - max(a, 0.025)^(1/n) ) )                                            (B12)
+    No upper end lies below that of no such outcome, 1 - a^(1/n). A share below that cannot be missed at the upper end,
+    so that the lower one may have the whole chance there. With 0.025 intervals of a higher confidence contain those of
+    a lower one.
+    """
+    chance = NormalDist().cdf(-z)
+    without_one = 1 - float(max(chance, LEAST_CHANCE) ** (1 / n))
+    return max(_exact_lower(p, n, chance), min(_exact_lower(p, n, 2 * chance), without_one))
 
 
 # ---------------------------------------------------------------- what few labels have shown, and what nobody has seen
 
 
-def reach_of_few(total: float, squares: float, tail: float) -> float:
-    """By how much weighted rare events that add up to `total` may lie above their expectation.             (V21)
+class Tails(NamedTuple):
+    """log(1 / chance) that an interval may miss: on one given side, and on either side.
 
-    squares  sum of the squares of the events;  tail  log(1/a), a the probability that they lie further above it
-
-    They are worth k = total^2 / squares equal events. The expectation of k events has the lower bound G(k; a), the
-    quantile of the gamma distribution with shape k, which leaves total (1 - G(k; a) / k). With equal weights it is that
-    of Clopper and Pearson for few events in many trials; Fay and Feuer (1997). One event has a lower bound of about a.
+    An interval cannot miss on both sides at once. What is shown by one end alone, and at every look, has the chance of
+    one side for both: `one_sided`.
     """
-    from scipy.special import gammaincinv
 
-    if squares <= 0:
-        return 0.0
-    events = total**2 / squares
-    return total * (1 - float(gammaincinv(events, math.exp(-tail))) / events)
+    side: float
+    either: float
+
+    @classmethod
+    def of(cls, quantile: float) -> "Tails":
+        """Those of an interval that reaches this many standard errors to both sides."""
+        tail = missed_tail(quantile)
+        return cls(tail, tail - math.log(2))
+
+    @classmethod
+    def one_sided(cls, quantile: float) -> "Tails":
+        """Those of ends that are read each for itself."""
+        return cls(missed_tail(quantile), missed_tail(quantile))
 
 
 def missed_tail(quantile: float) -> float:
@@ -261,6 +288,43 @@ def missed_tail(quantile: float) -> float:
     from scipy.special import log_ndtr
 
     return -float(log_ndtr(-quantile))
+
+
+MET = 4.0
+"""Events met on a side that make half of the way from the tail of one side to that of either."""
+
+
+def unseen_tail(tails: Tails, total: float, squares: float) -> float:
+    """log(1 / chance) that what would move a metric to one side stays unseen.                               (V26)
+
+    total, squares  sum of the weighted events that labels have met of it, and of their squares: k = total^2 / squares
+    equal ones. With a the chance of a miss on that side it is
+        log(1/a) - log(2) k / (k + 4)
+    Where nothing of it was met (labels without an error) that is log(1/a), so that uniform draws have the bound of
+    Clopper and Pearson. Where some was, the end is that of what was met and what was not together. A pool in which as
+    much stays unseen as this allows is missed on that side with a chance of 2a at most, and hardly ever on the other.
+    """
+    events = total**2 / squares if squares > 0 else 0.0
+    return tails.side - (tails.side - tails.either) * events / (events + MET)
+
+
+def reach_of_few(total: float, squares: float, tails: Tails) -> float:
+    """By how much weighted rare events that add up to `total` may lie above their expectation.             (V21)
+
+    squares  sum of the squares of the events
+
+    They are worth k = total^2 / squares equal events. With G(k; a) the quantile of the gamma distribution with shape k,
+    their expectation has the lower bound L = max( G(k; a), min( G(k; 2a), -log max(a, 0.025) ) ), which leaves
+    total (1 - L / k). With equal weights it is (B12) for few events in many trials; G is of Fay and Feuer (1997). One
+    event has a lower bound of about 2a.
+    """
+    from scipy.special import gammaincinv
+
+    if squares <= 0:
+        return 0.0
+    events = total**2 / squares
+    of_side, of_either = (float(gammaincinv(events, math.exp(-tail))) for tail in tails)
+    return total * (1 - max(of_side, min(of_either, tails.side, -math.log(LEAST_CHANCE))) / events)
 
 
 def largest_unseen(gain: Array, hazard: Array, tail: float, draws: int | None = None) -> float:

@@ -165,6 +165,14 @@ class ItemInfluence:
             low[points], high[points] = moves.min(1), moves.max(1)
         return low, high
 
+    def least_step(self, points: Array) -> float:
+        """The smallest difference, above rounding, between D_i(c) of two classes at one of these points; else 0."""
+        if self.n_classes == 2:
+            low, high = self.range()
+            return _least_positive((high - low)[points])
+        least = [_least_positive(np.diff(np.sort(self.rows(chunk)))) for chunk in self._chunks(points)]
+        return min((step for step in least if step > 0), default=0.0)
+
     def dot(self, new: Weights, old: Weights) -> float:
         """sum_i <new_i - old_i, D_i>, for weights with the same weight of every point."""
         total, points = 0.0, np.arange(self.size)
@@ -185,10 +193,11 @@ class ItemInfluence:
             mean, square = mean + float((share * moves).sum()), square + float((share * moves**2).sum())
         return max(0.0, square - mean**2 / total)
 
-    def _chunks(self) -> Iterator[Array]:
+    def _chunks(self, points: Array | None = None) -> Iterator[Array]:
+        points = np.arange(self.size) if points is None else points
         step = max(1, CHUNK // max(self.n_classes, 1))
-        for start in range(0, self.size, step):
-            yield np.arange(start, min(start + step, self.size))
+        for start in range(0, len(points), step):
+            yield points[start : start + step]
 
 
 @dataclass(frozen=True)
@@ -228,6 +237,13 @@ class TableItems(ItemInfluence):
     def range(self) -> tuple[Array, Array]:
         low, high = self.cells.range()
         return low[self.row_codes.codes], high[self.row_codes.codes]
+
+    def least_step(self, points: Array) -> float:
+        codes = np.unique(self.row_codes.codes[points])
+        if self.cells.dense is None and self.cells.side is None:
+            return _least_positive(np.abs(self.cells.own[codes]))
+        moves = self.cells.at(codes[:, None], np.broadcast_to(np.arange(self.n_classes), (len(codes), self.n_classes)))
+        return _least_positive(np.diff(np.sort(moves)))
 
     def dot(self, new: Weights, old: Weights) -> float:
         return self.cells.dot(new.table(self.row_codes) - old.table(self.row_codes))
@@ -436,3 +452,9 @@ def sum_of_items(parts: Sequence[tuple[float, ItemInfluence, Array | None]]) -> 
         (factor, items.unit if isinstance(items, WeightedItems) else items, inside) for factor, items, inside in parts
     ]
     return WeightedItems(SumOfItems(unit), first.weight)
+
+
+def _least_positive(steps: Array) -> float:
+    """The smallest of the steps that are more than rounding beside the largest; 0 if there is none."""
+    steps = steps[steps > 1e-9 * float(steps.max(initial=0.0))]
+    return float(steps.min()) if steps.size else 0.0

@@ -15,6 +15,7 @@ from altmas.estimates import Estimate, Estimates, skip_note
 from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.intervals import (
+    Tails,
     anytime_quantile,
     missed_tail,
     normal_quantile,
@@ -142,9 +143,9 @@ class Assured(Method):
         gaps = [metric for metric in task.metrics if metric.contrasts]
         every, together = [*metrics, *(contrast for gap in gaps for contrast in gap.contrasts)], None
         if self.simultaneous and len(every) > 1 and not task.stopping:
-            together = _simultaneous_factor(task, [among.linearised(metric, missed_tail(factor)) for metric in every])
+            together = _simultaneous_factor(task, [among.linearised(metric, _tails(task, factor)) for metric in every])
             factor = together
-        linearised = [among.linearised(metric, missed_tail(factor)) for metric in metrics]
+        linearised = [among.linearised(metric, _tails(task, factor)) for metric in metrics]
         answers = {linear.metric.name: self._answer(task, linear, factor, able) for linear in linearised}
         answers |= {metric.name: self._gap(task, history, metric, among, able, together) for metric in gaps}
         whole = among(None)
@@ -326,7 +327,7 @@ class Assured(Method):
                 if metric.contrasts:
                     answer = self._gap(task, among.history, metric, among)
                 else:
-                    answer = self._answer(task, among.linearised(metric, missed_tail(factor)), factor)
+                    answer = self._answer(task, among.linearised(metric, _tails(task, factor)), factor)
                 width = 1.0 if math.isnan(answer.half_width) else answer.half_width
                 shares[index] *= min(25.0, max(0.04, (width / targets[metric.name]) ** 2))
         return np.array(shares)
@@ -358,12 +359,12 @@ class Assured(Method):
         together  how many standard errors hold for all metrics, if this one is to hold with the others
         """
         factor = self._factor(task, history, pairs=len(metric.contrasts)) if together is None else together
-        linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
+        linearised = [among.linearised(contrast, _tails(task, factor)) for contrast in metric.contrasts]
         if together is None and not task.stopping and len(linearised) > 1:
             factor = _simultaneous_factor(task, linearised)
-            linearised = [among.linearised(contrast, missed_tail(factor)) for contrast in metric.contrasts]
+            linearised = [among.linearised(contrast, _tails(task, factor)) for contrast in metric.contrasts]
         pairs = [self._answer(task, linear, factor, able) for linear in linearised]
-        parts = [among.linearised(part, missed_tail(factor)) for _, part in metric.parts]
+        parts = [among.linearised(part, _tails(task, factor)) for _, part in metric.parts]
         own = [linear if able is None else able.corrected(linear) for linear in parts]
         values = [linear.value_inside(of_pool=able is None and not task.beyond) for linear in own]
         return gap_of(metric, pairs, values, task.confidence)
@@ -508,6 +509,11 @@ def _training_weights(exposure: Array) -> Array:
     weights = 1 / np.sqrt(np.maximum(chance, 1e-12))
     weights = np.minimum(weights / weights.mean(), RECIPE.largest_weight)
     return np.asarray(weights / weights.mean())
+
+
+def _tails(task: Task, factor: float) -> Tails:
+    """Of the chances that an interval of so many standard errors may miss; each end for itself where one may decide."""
+    return Tails.one_sided(factor) if task.stopping else Tails.of(factor)
 
 
 def _simultaneous_factor(task: Task, linearised: list[Linearised]) -> float:

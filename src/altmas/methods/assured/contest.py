@@ -23,7 +23,7 @@ import numpy as np
 from altmas.belief import WrittenOut
 from altmas.errors import MetricError, PlanError
 from altmas.history import History
-from altmas.intervals import anytime_quantile, missed_tail, normal_quantile
+from altmas.intervals import Tails, anytime_quantile, missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.estimator import Difference, Expected, Side, Sides
 from altmas.methods.assured.linearised import Estimators, Linearised, linearised_sum
@@ -260,7 +260,7 @@ class Contest:
         return widened(ends, inside, factor * math.sqrt(more), linear.metric.bounds)
 
     def _difference(self, k: int, j: int, factor: float) -> Linearised:
-        return linearised_sum(difference(self.metrics[k], self.metrics[j]), self.among, missed_tail(factor))
+        return linearised_sum(difference(self.metrics[k], self.metrics[j]), self.among, Tails.one_sided(factor))
 
 
 def _by_draw(part: Part, residuals: Array) -> Array:

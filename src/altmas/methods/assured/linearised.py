@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from altmas.history import History
-from altmas.intervals import Evidence, normal_quantile, variance_at_trials
+from altmas.intervals import Evidence, Tails, normal_quantile, variance_at_trials
 from altmas.methods.assured.estimator import Base, Difference, Estimated, Sides
 from altmas.methods.assured.parts import Mask, StageSample
 from altmas.methods.assured.recipe import RECIPE
@@ -39,10 +39,10 @@ class Linearised:
     labels, skipped  points with a label and skipped ones, of all that it is about
     drawn, unlabelled  labels in samples and points without a label, of those that it depends on
     terms   (n,) signed terms of the correction, at the sampled rows
-    tail    log(1 / chance of a miss on one side)
+    tails   of the chances that the interval may miss
     left    how far it would move down and up if all unlabelled points were at the end of what they can be; None for a
             metric whose variance is not taken to shrink to either side
-    half_point  half of what the label of one more point can change
+    half_point  half of the step that the metric takes from point to point
     too_high, too_low  most by which the estimate is off on average, to either side
     estimator  of all points that it is about;  sides  (factor, estimator of its points, side) of each part
     unreached  points that no stage with a label is about: they may be anything
@@ -65,7 +65,7 @@ class Linearised:
     rows: Array
     estimator: Difference
     sides: Sides
-    tail: float
+    tails: Tails
     left: tuple[float, float] | None
     half_point: float = 0.0
     too_high: float = 0.0
@@ -166,7 +166,7 @@ class Linearised:
                 total = total.plus(other, together=in_groups)
             before = sum(met.distances[0] for met in mets)
             larger = total.distances[0] / before if before > 0 else max(scales)
-            reaches.append(total.reach(larger * rest, self.tail))
+            reaches.append(total.reach(larger * rest, self.tails))
         return reaches[0], reaches[1]
 
     @cached_property
@@ -187,8 +187,8 @@ class Linearised:
         return self.of_points / self.size / (variance / (self.mass * self.spread) + fraction / self.size)
 
 
-def linearised(among: Difference, metric: Metric, tail: float, about: Difference | None = None) -> Linearised:
-    """The metric's estimate and what its interval is made of; tail = log(1 / chance of a miss on one side).
+def linearised(among: Difference, metric: Metric, tails: Tails, about: Difference | None = None) -> Linearised:
+    """The metric's estimate and what its interval is made of; tails  of the chances that it may miss.
 
     among  the estimator of the points whose labels it depends on;  about  of all that it is about, if these are more
     """
@@ -213,7 +213,7 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     return Linearised(
         metric=metric,
         value=side.value,
-        groups=[terms.group(points, tail, together) for points in members],
+        groups=[terms.group(points, tails, together) for points in members],
         spread=side.spread,
         size=int(among.inside.sum()),
         of_points=int(about.inside.sum()),
@@ -225,9 +225,9 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
         classes=among.n_classes,
         terms=terms.values,
         rows=rows,
-        tail=tail,
+        tails=tails,
         left=_left(metric, [(1.0, among, side)], among, side.items),
-        half_point=_largest_change(among, side.items, together) / 2,
+        half_point=_step(metric, among, side.items, together) / 2,
         too_high=metric.excess(among.pool, np.bincount(rows, squares, len(among.known))) + low,
         too_low=high,
         unreached=int(among.unreached.sum()),
@@ -237,7 +237,7 @@ def linearised(among: Difference, metric: Metric, tail: float, about: Difference
     )
 
 
-def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearised:
+def linearised_sum(metric: Metric, among: "Estimators", tails: Tails) -> Linearised:
     """A difference of metrics, each of its own points and model: terms and influences are added point by point."""
     pool, known = among.pool, among.history.known
     about, deciding = among(metric.members(pool)), among.deciding(metric)
@@ -282,7 +282,7 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
     return Linearised(
         metric=metric,
         value=value,
-        groups=[summed.group(everywhere, tail, together)],
+        groups=[summed.group(everywhere, tails, together)],
         spread=items.spread(Base(union)),
         size=int(union.inside.sum()),
         of_points=int(about.inside.sum()),
@@ -294,9 +294,9 @@ def linearised_sum(metric: Metric, among: "Estimators", tail: float) -> Linearis
         classes=union.n_classes,
         terms=values,
         rows=rows,
-        tail=tail,
+        tails=tails,
         left=_left(metric, sides, union, items),
-        half_point=_largest_change(union, items, together) / 2,
+        half_point=_step(metric, union, items, together) / 2,
         too_high=too_high + low,
         too_low=too_low + high,
         unreached=int(union.unreached.sum()),
@@ -420,6 +420,18 @@ def _reach_of_group(among: Difference, items: ItemInfluence, points: Array) -> t
     return max(float((mean - ends[0]).sum()), 0.0), max(float((ends[1] - mean).sum()), 0.0)
 
 
+def _step(metric: Metric, among: Difference, items: ItemInfluence, together: Together | None) -> float:
+    """By how much a metric of the pool moves from one of its possible values to the next.
+
+    A mean takes the steps of the values that it is a mean of, 1/N for grades, however far one label can move it. Of
+    other metrics, rows with weights and whole groups it is what the label of one point can change at most.
+    """
+    means = all(part.is_mean(among.n_classes) for _, part in metric.parts)
+    if means and not metric.contrasts and together is None and among.pool.weights is None:
+        return items.least_step(np.flatnonzero(among.unlabelled))
+    return _largest_change(among, items, together)
+
+
 def _largest_change(among: Difference, items: ItemInfluence, together: Together | None = None) -> float:
     """How much the label of one unlabelled point, or of those that come together, can change the metric at most."""
     if together is not None and among.units is not None:
@@ -480,8 +492,8 @@ class Estimators:
             return None
         return None if deciding.sum() == about.inside.sum() else deciding
 
-    def linearised(self, metric: Metric, tail: float) -> Linearised:
+    def linearised(self, metric: Metric, tails: Tails) -> Linearised:
         """A metric, or a difference of two, to first order."""
         if len(metric.parts) > 1:
-            return linearised_sum(metric, self, tail)
-        return linearised(self.of(metric), metric, tail, self(metric.members(self.pool)))
+            return linearised_sum(metric, self, tails)
+        return linearised(self.of(metric), metric, tails, self(metric.members(self.pool)))

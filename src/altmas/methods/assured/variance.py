@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from altmas.intervals import largest_unseen, reach_of_few
+from altmas.intervals import Tails, largest_unseen, reach_of_few, unseen_tail
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.parts import FEW, Mask
 from altmas.methods.assured.whole_groups import believed_of_groups, come_together, numbered, sums
@@ -40,7 +40,7 @@ class Met:
         power = 0.5 if together else 1.0
         return Met(*((one[0] + two[0], (one[1] ** power + two[1] ** power) ** (1 / power)) for one, two in pairs))
 
-    def reach(self, left: float, tail: float) -> float:
+    def reach(self, left: float, tails: Tails) -> float:
         """How far the metric may lie towards that end.                                                      (V21)
 
         left  how far it would move if every unlabelled point were at that end
@@ -48,8 +48,8 @@ class Met:
         Few terms may add up to more than they should. And of what is left, only the lower confidence bound of what
         labels have met is sure to be there: a belief alone is no evidence.
         """
-        sure = self.distances[0] - reach_of_few(*self.distances, tail)
-        return max(reach_of_few(*self.terms, tail), left - sure)
+        sure = self.distances[0] - reach_of_few(*self.distances, tails)
+        return max(reach_of_few(*self.terms, tails), left - sure)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Terms:
         own, other = (sums(believed * points, among.units) for points in members)
         return Together(units, rho, drawn, float((first * second).sum()), rho * float((own * other).sum()))
 
-    def group(self, points: Mask, tail: float, together: Together | None) -> Group:
+    def group(self, points: Mask, tails: Tails, together: Together | None) -> Group:
         """The part of the variance that belongs to these points.
 
         Where whole groups are drawn terms are added up over each before they are squared (U3), and what stayed unseen
@@ -154,7 +154,9 @@ class Terms:
         lowest, highest = self.items.range()
         left = np.flatnonzero(among.unlabelled & points & ~among.unreached)
         hazard, draws = among.hazard_within(points & among.inside & (highest > lowest))
-        unseen = _Unseen(hazard[left], draws, tail, None if units is None else units[left])
+        unseen = _Unseen(hazard[left], draws, None if units is None else units[left])
+        raised, lowered = self._met(points, lowest, -1.0, together), self._met(points, highest, 1.0, together)
+        down, up = (unseen_tail(tails, *met.distances) for met in (lowered, raised))
         centres = _centres(self.values[sampled], draws, self._mean[left], lowest[left], highest[left])
         total = float(shown.sum())
         return Group(
@@ -162,10 +164,10 @@ class Terms:
             worth=total**2 / float((shown**2).sum()) if total > 0 else 0.0,
             believed=believed,
             third=third,
-            unseen_low=max(unseen(centre - lowest[left]) for centre in centres),
-            unseen_high=max(unseen(highest[left] - centre) for centre in centres),
-            raised=self._met(points, lowest, -1.0, together),
-            lowered=self._met(points, highest, 1.0, together),
+            unseen_low=max(unseen(centre - lowest[left], down) for centre in centres),
+            unseen_high=max(unseen(highest[left] - centre, up) for centre in centres),
+            raised=raised,
+            lowered=lowered,
         )
 
     def _met(self, points: Mask, end: Array, sign: float, together: Together | None) -> Met:
@@ -190,17 +192,17 @@ def _sum_and_squares(terms: Array) -> tuple[float, float]:
 class _Unseen:
     """b of (V4) of points with these hazards, or of their groups as a whole: a group has the hazard of its draw."""
 
-    def __init__(self, hazard: Array, draws: int, tail: float, units: Array | None) -> None:
-        self.hazard, self.draws, self.tail, self.units = hazard, draws, tail, None
+    def __init__(self, hazard: Array, draws: int, units: Array | None) -> None:
+        self.hazard, self.draws, self.units = hazard, draws, None
         if units is not None and len(units):
             self.units = np.unique(units, return_inverse=True)[1]
             self.hazard = np.full(int(self.units.max()) + 1, np.inf)
             np.minimum.at(self.hazard, self.units, hazard)
 
-    def __call__(self, gain: Array) -> float:
-        """gain  (n,) how much each point would change the metric."""
+    def __call__(self, gain: Array, tail: float) -> float:
+        """gain  (n,) how much each point would change the metric;  tail  of the chance that a set stays unseen."""
         by_unit = gain if self.units is None else sums(gain, self.units)
-        return largest_unseen(by_unit, self.hazard, self.tail, self.draws)
+        return largest_unseen(by_unit, self.hazard, tail, self.draws)
 
 
 def _centres(terms: Array, draws: int, mean: Array, lowest: Array, highest: Array) -> list[Array]:

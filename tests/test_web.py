@@ -353,6 +353,27 @@ def test_the_owner_is_not_told_what_a_handful_of_labels_is_worth() -> None:
     assert accuracy["worth"] is None and accuracy["effective_labels"] is not None
 
 
+@dataclass(frozen=True)
+class HeldUp(Tradition):
+    """Tradition on a machine that others keep busy: an estimate takes long, and hardly any of it is its own work."""
+
+    seconds: float = 1.2
+    name = "held up"
+
+    def estimate(self, task: Any, history: Any) -> Any:
+        if len(history.labels) == 10:
+            time.sleep(self.seconds)
+        return super().estimate(task, history)
+
+
+def test_the_path_is_filled_in_on_a_busy_machine_as_well() -> None:
+    with paged(create(budget=40, method=HeldUp())) as page:
+        for _ in range(10):
+            page.vote(page.handles()[0], 1, seconds=2.0)
+        page.as_owner()
+        eventually(lambda: len(page.get("/api/owner/overview").json()["path"]) >= 9)
+
+
 # ---------------------------------------------------------------- the supply
 
 

@@ -96,7 +96,7 @@ def eventually(true: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it never became true"
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 @contextmanager

@@ -269,7 +269,7 @@ def test_what_cannot_be_meant_is_refused_in_a_sentence(page: Page, body: dict[st
 
 
 def test_an_abandoned_item_goes_to_the_next_and_the_late_vote_is_refused() -> None:
-    with paged(create(pool=pool(HAND), budget=HAND), lease=0.3) as page:
+    with paged(create(pool=pool(HAND), budget=HAND), lease=2.0) as page:
         held = page.handles("ana")
         assert page.handles("ben") == []
         eventually(lambda: page.handles("ben") != [])

@@ -116,3 +116,22 @@ def test_a_class_that_is_answered_and_never_true_is_not_counted(metric):
             assert estimate.low <= exact <= estimate.high
         assert abs(estimate.value - exact) < 0.05
         assert estimate.low <= 0.75 * exact + 0.02  # a fourth class may still have a point, with any area
+
+
+def test_an_area_estimated_above_1_keeps_its_value_inside_its_interval():
+    """A class that nobody has met may occur with any area: with 1 too, and above 1 there is nothing to allow for."""
+    rng, above = np.random.default_rng(0), 0
+    truth = (rng.random(400) < 0.1).astype(int)
+    scores = np.where(truth[:, None] == np.arange(3), 0.6, 0.2) + rng.uniform(0, 0.3, (400, 3))
+    scores[:, 2] = 0.01
+    pool = altmas.Pool(None, truth, scores=scores / scores.sum(1, keepdims=True), classes=[0, 1, 2])
+    (metric,) = metric_set("roc_auc", pool)
+    assert metric.reach_of_unmet_classes(1.02, 3, 1) == (pytest.approx(0.34), 0.0)
+    for seed in range(12):
+        task = Task(pool, (metric,), seed=seed)
+        history = label_until(Assured(), task, History(400), 60, 20, truth.__getitem__)
+        among = Estimators(Assured()._samples(task, history, stages_of(history)), task, history)
+        above += among.linearised(metric, Tails.of(1.96)).value > 1
+        (estimate,) = Assured().estimate(task, history)
+        assert estimate.low <= estimate.value <= estimate.high
+    assert above

@@ -119,6 +119,16 @@ def test_guaranteed_intervals_hold_the_value_and_are_wider_than_those_for_one_lo
     assert one.low < other.low < one.value == other.value < other.high < one.high + 0.01
 
 
+def test_where_a_proof_has_an_interval_nothing_says_that_there_is_none():
+    pool, truth = world(n=300)
+    session = altmas.Session.create(None, pool, metrics=["kappa"], seed=1, guarantee=True)
+    for query in session.ask(5):
+        session.tell(query.id, int(truth[query.index]))
+    (kappa,) = session.estimate()
+    assert kappa.interval == "guaranteed" and kappa.low <= kappa.value <= kappa.high
+    assert "no interval" not in kappa.note
+
+
 @pytest.mark.parametrize("method", ["assured", "tradition"])
 def test_without_an_answer_nothing_is_guaranteed_and_with_all_of_them_the_value_is(method):
     pool, truth = world(n=40)

@@ -185,6 +185,18 @@ def test_items_nobody_holds_come_with_a_plain_export(tmp_path):
     assert f"altmas export {path} -n 4 --take-over FILE" in run("status", path).err
 
 
+def test_what_is_exact_has_its_value_while_labels_wait():
+    answers = (np.arange(200) < 3).astype(int)
+    session = create(pool=altmas.Pool(None, answers, classes=[0, 1]), metrics=["precision[1]", "accuracy"])
+    for row in range(3):
+        session.tell(row, min(row, 1))
+    asked = session.ask(12)
+    session.tell({query.id: 0 for query in asked if query is not asked[1]})
+    precision, accuracy = session.estimate()
+    assert math.isnan(accuracy.value) and "only 1 counts yet" in accuracy.note
+    assert precision.low == precision.value == precision.high == pytest.approx(2 / 3)
+
+
 def test_a_gap_before_the_tenth_label_leaves_no_value_and_says_so():
     """One label that counts would put an accuracy at nearly 0 or 1, beside twenty-eight that wait."""
     session = create(pool=pool(300), method="assured", budget=100)

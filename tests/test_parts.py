@@ -12,7 +12,7 @@ from altmas.methods.assured import Assured
 from altmas.methods.assured.estimator import Difference
 from altmas.methods.assured.linearised import Estimators, linearised, linearised_sum
 from altmas.methods.assured.parts import FEW, Part, StageSample, shares_among, shares_in
-from altmas.methods.assured.stages import Stage
+from altmas.methods.assured.stages import Stage, stages_of
 from altmas.methods.assured.variance import shifted_means
 from altmas.methods.assured.weights import Believed
 from altmas.metrics import metric_set, truth_values
@@ -61,6 +61,51 @@ def test_a_domain_shares_its_stages_by_the_labels_that_fall_into_it():
     np.testing.assert_allclose(shares_in(samples, rows), np.array(worth) / sum(worth))
     complete = stage_of([1, 2], earlier=range(25, 40))
     np.testing.assert_allclose(shares_in([samples[0], complete], rows), [[0], [1]], atol=1e-9)
+
+
+def test_stages_that_have_drawn_nothing_but_sets_drawn_whole_share_alike():
+    """They are worth nothing for the other points yet, and shares are numbers all the same."""
+    whole = np.arange(40) < 5
+    samples = [stage_of([0, 1]), stage_of([2], gain=3.0)]
+    samples = [replace(sample, stage=replace(sample.stage, whole=whole)) for sample in samples]
+    assert [sample.answers_in(EVERY) for sample in samples] == [(0, 35), (0, 35)]
+    np.testing.assert_array_equal(shares_in(samples, slice(0, 40)), [[0.5], [0.5]])
+    among = Difference(samples, POOL, np.where(np.arange(40) < 3, TRUTH, -1), EVERY, np.zeros(0, np.int64))
+    np.testing.assert_array_equal(among.shares, [[0.5], [0.5]])
+    np.testing.assert_array_equal(shares_among(samples, np.arange(40) < 20, among.shares), [[0.5], [0.5]])
+    (one,) = shares_in(samples[:1], slice(0, 40))
+    assert one == 1.0
+
+
+def rare_answers(n: int) -> tuple[altmas.Pool, np.ndarray]:
+    """A model that seldom names class 1."""
+    rng = np.random.default_rng(0)
+    predictions = (np.arange(n) % 150 == 7).astype(int)
+    truth = np.where(rng.random(n) < np.where(predictions == 1, 0.3, 0.003), 1 - predictions, predictions)
+    return altmas.Pool(None, predictions, classes=[0, 1]), truth
+
+
+def test_a_new_wave_has_estimates_while_its_draws_are_of_a_set_that_is_drawn_whole():
+    (pool, _), (larger, truth) = rare_answers(2_000), rare_answers(3_000)
+    tasks = [Task(of, metric_set("precision[1]", of), seed=1, wave_budget=40) for of in (pool, larger)]
+    history = label_until(Assured(), tasks[0], History(2_000), 60, 10, truth.__getitem__)
+    history = replace(history, n_points=3_000, grown=((2_000, len(history.batches)),))
+    history = label_until(Assured(), tasks[1], history, 61, 1, truth.__getitem__)
+    last = stages_of(history)[-1]
+    assert last.whole is not None and last.whole[last.used].all() and len(last.used) == 1
+    for name in ("precision[1]", "accuracy"):
+        (estimate,) = Assured().estimate(replace(tasks[1], metrics=metric_set(name, larger)), history)
+        assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+def test_a_label_of_the_pilot_that_is_taken_back_leaves_estimates_defined():
+    pool, truth = rare_answers(2_000)
+    task = Task(pool, metric_set(["precision[1]", "accuracy"], pool), seed=1)
+    history = label_until(Assured(), task, History(2_000), 41, 1, truth.__getitem__)
+    assert stages_of(history)[-1].whole[history.drawn[-1]]
+    labels = {row: code for row, code in history.labels.items() if row != int(history.drawn[0])}
+    for estimate in Assured().estimate(task, replace(history, labels=labels)):
+        assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
 
 
 def test_no_more_labels_fall_into_a_domain_than_it_has_points():

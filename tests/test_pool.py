@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import altmas
 from altmas.errors import PoolError, UnknownLabel, UnknownPoint
 from altmas.pool import Pool
 from altmas.pool.naming import as_whole, is_missing, names_of
+from altmas.pool.tables import classes_of
 
 ANIMALS = ["dog", "cat", "cat", "eel"]
 
@@ -447,3 +449,36 @@ def test_a_column_of_texts_is_no_column_of_classes(tmp_path):
     with pytest.raises(PoolError, match="60 different values in 60 rows, such as 'it arrived late #0'"):
         Pool.from_table(path, prediction="text")
     assert len(Pool.from_table(path, prediction="answer").classes) == 3
+
+
+def test_many_classes_may_be_listed(tmp_path):
+    path, names = tmp_path / "intents.csv", [f"intent {i}" for i in range(90)]
+    path.write_text("answer\n" + "".join(f"intent {i % 90}\n" for i in range(100)))
+    with pytest.raises(PoolError, match="list them"):
+        Pool.from_table(path, prediction="answer")
+    assert len(Pool.from_table(path, prediction="answer", classes=names).classes) == 90
+    values = {name: float(i) for i, name in enumerate(names)}
+    assert len(Pool.from_table(path, prediction="answer", values=values).classes) == 90
+    assert len(classes_of(path, "answer", classes=names)) == 100
+
+
+def test_a_session_opens_with_columns_that_are_refused_now(tmp_path, monkeypatch):
+    """What a session was made of is not judged again: its fingerprint says whether it is the same."""
+    path = tmp_path / "pool.csv"
+    rng = np.random.default_rng(0)
+    fraud = rng.uniform(0.1, 0.5, 200)
+    rows = [f"{'fraud' if share > 0.35 else 'ok'},{share},intent {i % 180}" for i, share in enumerate(fraud)]
+    path.write_text("answer,score,intent\n" + "\n".join(rows) + "\n")
+    roles = {"scores": {"prediction": "answer", "scores": ["score"]}, "intents": {"prediction": "intent"}}
+    with monkeypatch.context() as earlier:
+        earlier.setattr("altmas.pool.tables.MOST_DISTINCT", 1.0)
+        earlier.setattr("altmas.pool.models.MOST_IF_INFERRED", 0.0)
+        pools = {name: Pool.from_table(path, **columns) for name, columns in roles.items()}
+        for name, pool in pools.items():
+            altmas.Session.create(tmp_path / f"{name}.altmas", pool).close()
+    for name, columns in roles.items():
+        with pytest.raises(PoolError):
+            Pool.from_table(path, **columns)
+        with altmas.Session.open(tmp_path / f"{name}.altmas") as session:
+            assert session.pool.fingerprint == pools[name].fingerprint
+            assert (session.pool.scores is None) == (name == "intents") and session.ask(1)

@@ -652,3 +652,15 @@ def test_the_overview_and_the_goal_follow_rulings_and_changes_of_the_plan(tmp_pa
     session.extend(metrics=["accuracy", "recall[cat]"])
     watch._refresh()
     assert [one.metric for one in watch.latest] == ["accuracy", "recall[cat]"]
+
+
+def test_goals_are_forgotten_with_the_last_label():
+    session = create(None, metrics=["accuracy"], targets={"accuracy": 0.5}, budget=30)
+    goal = GoalWatch(session)
+    (query,) = session.ask(1, "ana")
+    session.tell(query.id, "cat", annotator="ana")
+    goal._look()
+    assert goal.state() is not None
+    session.undo("ana")
+    goal._look()
+    assert goal.state() is None

@@ -293,7 +293,7 @@ def read_second(
     Where the table has the column that the pool's own ids came from, PoolError if that is in another order.
     """
     classes_of, column_of = above("classes_of"), above("column_of")
-    predictions = classes_of(table, prediction, encoding)
+    predictions = classes_of(table, prediction, encoding, pool.classes)
     if id is not None:
         return predictions, column_of(table, id, encoding)
     own = (pool.source or {}).get("id")

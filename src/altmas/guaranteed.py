@@ -156,7 +156,8 @@ def _guaranteed(
     if isinstance(game, NotOffered):
         without = f"without a proof: {game.why}" if estimate.interval != "none" else ""
         return replace(estimate, note=_joined(estimate.note, without))
-    note = _joined(estimate.note, missing(game, task, history))
+    without = "" if math.isnan(estimate.low) and not math.isnan(estimate.value) else estimate.note
+    note = _joined(without, missing(game, task, history))
     if estimate.value != estimate.value:  # what is undefined has no interval
         return replace(estimate, low=math.nan, high=math.nan, interval="none", note=note)
     low, high = _interval_of(game, task, metric)

@@ -4,7 +4,7 @@ A label gives a point one of K outcomes, each a pair (num, den); a metric is the
 is what the proofs of guarantee.py are about.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -144,16 +144,17 @@ def linear_tables(kind: str, n_classes: int, classes: Sequence[int] = (), beta: 
     cell[k, k] = 1
     row, column = cell + 0, cell + 0
     row[k], column[:, k] = 1, 1
-    return {
-        "precision": (cell, row),
-        "recall": (cell, column),
-        "npv": ((1 - row) * (1 - column), 1 - row),
-        "specificity": ((1 - row) * (1 - column), 1 - column),
-        "f1": (2 * cell, row + column),
-        "fbeta": ((1 + beta**2) * cell, row + beta**2 * column),
-        "jaccard": (cell, row + column - cell),
-        "share": (column, ones),
-    }[kind]
+    made: dict[str, Callable[[], tuple[Array, Array]]] = {
+        "precision": lambda: (cell, row),
+        "recall": lambda: (cell, column),
+        "npv": lambda: ((1 - row) * (1 - column), 1 - row),
+        "specificity": lambda: ((1 - row) * (1 - column), 1 - column),
+        "f1": lambda: (2 * cell, row + column),
+        "fbeta": lambda: ((1 + beta**2) * cell, row + beta**2 * column),
+        "jaccard": lambda: (cell, row + column - cell),
+        "share": lambda: (column, ones),
+    }
+    return made[kind]()
 
 
 def kappa_tables(rows: Array) -> tuple[Array, Array]:

@@ -92,8 +92,9 @@ def simulate(
 
     "label value" is how many random labels one label of the method is worth, with a 90 % interval of its own.
     """
-    true = classes_of(data, truth, encoding)
-    predicted = {name for column in prediction or () for name in classes_of(data, column, encoding).tolist()}
+    true = classes_of(data, truth, encoding, classes or None)
+    answers = [classes_of(data, column, encoding, classes or None) for column in prediction or ()]
+    predicted = {name for column in answers for name in column.tolist()}
     _refuse_other_names(truth, set(true.tolist()), prediction or (), predicted)
     names = classes or sorted({*true.tolist(), *predicted}, key=lambda name: (str(type(name)), name))
     pool = opt.pool_of(

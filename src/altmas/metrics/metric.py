@@ -148,12 +148,14 @@ class Metric:
     def reach_of_unmet_classes(self, value: float, classes: int, unmet: int) -> tuple[float, float]:
         """How much lower and higher it is if classes that no answer and no label has shown occur after all.
 
-        A mean over classes counts them as soon as one point is of them: with no answer right, or at any area.
+        A mean over classes counts them as soon as one point is of them: with no answer right, or at any area. An
+        estimate beyond the bounds reaches no further there.
         """
         if not self.about.over_classes or unmet == 0 or self.kind == "macro_precision":
             return 0.0, 0.0
         share = unmet / classes
-        return share * (value - self.bounds[0]), 0.0 if self.is_table else share * (self.bounds[1] - value)
+        down, up = max(value - self.bounds[0], 0.0), max(self.bounds[1] - value, 0.0)
+        return share * down, 0.0 if self.is_table else share * up
 
     @property
     def taken_at_estimate(self) -> bool:

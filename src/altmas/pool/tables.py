@@ -6,7 +6,7 @@ Every table becomes Arrow on the way, so the same data make the same pool, down 
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ from altmas.pool.embeddings import embedded
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
 from altmas.pool.files import existing, text_columns
 from altmas.pool.first_phase import LARGE, Wanted
+from altmas.pool.given import words_of_model
 from altmas.pool.made_features import made_from
 from altmas.pool.matrices import read_matrix
-from altmas.pool.models import DEFAULT_MODEL, named_scores
+from altmas.pool.models import DEFAULT_MODEL, Model, named_scores, scores_of
 from altmas.pool.naming import Name, names_of
 from altmas.pool.pool import Pool
 from altmas.pool.scratch import rows_of
@@ -72,6 +73,7 @@ def pool_from_table(
     store: str | os.PathLike[str] | None = None,
     like: str | os.PathLike[str] | None = None,
     encoding: str | None = None,
+    known: bool = False,
 ) -> Pool:
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
@@ -97,6 +99,7 @@ def pool_from_table(
                       the pool is read from those, so that a session can be opened again without the engine
     encoding          of a .csv file that is not UTF-8, such as cp1252
     like              a table from which the words and categories of features that are made are taken
+    known             whether a session was made of it already: then its columns are what they were taken for
     Raises FileError or PoolError, naming the file, the column and the row (counted from 0).
     """
     by_themselves = isinstance(features, str) and features == AUTO
@@ -136,12 +139,16 @@ def pool_from_table(
     columns = columns.sampled(request)
     folder = existing(local(table)).parent if is_file else Path()
     matrix, made = _made_matrix(columns, inputs, folder, like) if in_memory else (_matrix(columns, inputs), ())
+    listed = _listed_classes(columns, answers) if classes is None else classes
+    matrices = {name: _matrix(columns, origin) for name, origin in outputs.items()}
     try:
+        for column in [] if known else answers.values():
+            _refuse_other_than_classes(columns, column, values if listed is None else listed)
         pool = Pool(
             matrix,
-            {name: _classes_in(columns, column) for name, column in answers.items()} or None,
-            scores={name: _matrix(columns, origin) for name, origin in outputs.items()},
-            classes=_listed_classes(columns, answers) if classes is None else classes,
+            {name: columns.names(column) for name, column in answers.items()} or None,
+            scores={} if known else matrices,
+            classes=listed,
             values=values,
             ids=columns.rows if id is None else columns.names(id),
             slices={name: columns.labels(name) for name in parts},
@@ -149,6 +156,8 @@ def pool_from_table(
             group=None if group is None else columns.labels(group),
             weights=None if weight is None else columns.weights(weight),
         )
+        if known and matrices:
+            pool = pool.with_models(*(_with_scores(model, matrices.get(model.name), pool) for model in pool.models))
     except PoolError as cause:
         roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs.get(DEFAULT_MODEL)}
         raise PoolError(_placed(str(cause), columns.where, roles)) from cause
@@ -288,7 +297,7 @@ def pool_from_source(source: Mapping[str, Any], made: NDArray[Any] | None = None
     `source["folder"]` is where relative image paths among the items start. Features that were made from texts or images
     are not made again: `made` are those of the first time.
     """
-    roles = {role: value for role, value in source.items() if role not in ("table", "folder")}
+    roles = {role: value for role, value in source.items() if role not in ("table", "folder")} | {"known": True}
     if made is None:
         return pool_from_table(source["table"], **roles)
     pool = pool_from_table(source["table"], **roles | {"features": None})
@@ -303,9 +312,16 @@ def column_of(table: Any, name: str, encoding: str | None = None) -> NDArray[Any
     return names_of(_columns(table, [name], [], [name], encoding=encoding).names(name), f"column {name!r}")
 
 
-def classes_of(table: Any, name: str, encoding: str | None = None) -> NDArray[Any]:
-    """The same of a column that must hold classes: PoolError if it holds numbers of another kind."""
-    return names_of(_classes_in(_columns(table, [name], [], [name], encoding=encoding), name), f"column {name!r}")
+def classes_of(
+    table: Any, name: str, encoding: str | None = None, classes: Sequence[Name] | None = None
+) -> NDArray[Any]:
+    """The same of a column that must hold classes: PoolError if it holds numbers, or texts, of another kind.
+
+    classes  the class list, if it is known
+    """
+    columns = _columns(table, [name], [], [name], encoding=encoding)
+    _refuse_other_than_classes(columns, name, classes)
+    return names_of(columns.names(name), f"column {name!r}")
 
 
 def scores_in(table: Any, scores: Numbers, encoding: str | None = None) -> Any:
@@ -320,8 +336,18 @@ def _matrix_alone(origin: Any) -> Any:
     return read_matrix(origin) if isinstance(origin, Path) else origin
 
 
-def _classes_in(columns: Columns, name: str) -> NDArray[Any]:
-    """(N,) classes in a column; PoolError on fractions, which a text file cannot tell from names."""
+def _with_scores(model: Model, scores: Any, pool: Pool) -> Model:
+    """The model with its scores, whatever they have to do with its answers."""
+    if scores is None:
+        return model
+    return replace(model, scores=scores_of(scores, len(pool), pool.classes, words_of_model("scores", model.name)))
+
+
+def _refuse_other_than_classes(columns: Columns, name: str, classes: Iterable[Name] | None) -> None:
+    """PoolError on a column of fractions, which a text file cannot tell from names, or of texts or ids.
+
+    classes  the class list, if it is known: then texts are told by not being in it
+    """
     values = columns.names(name)
     distinct = set(values.tolist()) if values.dtype.kind == "O" else set()
     many = len(distinct) > min(MOST_FRACTIONS, len(values) / 2)
@@ -333,14 +359,13 @@ def _classes_in(columns: Columns, name: str) -> NDArray[Any]:
             "classes; is this a column of scores? The probabilities of a model are scores (--scores), other numbers "
             "features (--features)"
         )
-    if len(values) >= FEWEST_TO_JUDGE and len(distinct) > MOST_DISTINCT * len(values):
+    if classes is None and len(values) >= FEWEST_TO_JUDGE and len(distinct) > MOST_DISTINCT * len(values):
         example = str(next(value for value in values.tolist() if value))[:40]
         raise PoolError(
             f"{columns.where}, column {name!r} holds {len(distinct):,} different values in {len(values):,} rows, such "
             f"as {example!r}; expected classes, of which there are fewer; is this a column of texts or ids? Texts are "
-            "features (--features) or shown (--show)"
+            "features (--features) or shown (--show); if they are classes all the same, list them (--class, repeated)"
         )
-    return values
 
 
 def _origin(origin: Any) -> Any:

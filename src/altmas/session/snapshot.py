@@ -236,8 +236,11 @@ class Snapshot:
 
 
 def _undefined(estimate: Estimate, why: str) -> Estimate:
-    """Without a value, which a few labels would put anywhere while most of them wait for an earlier answer."""
-    if math.isnan(estimate.value):
+    """Without a value, which a few labels would put anywhere while most of them wait for an earlier answer.
+
+    What is exact rests on known labels, whether they wait or not.
+    """
+    if math.isnan(estimate.value) or estimate.low == estimate.high:
         return estimate
     nan = math.nan
     return replace(estimate, value=nan, low=nan, high=nan, effective_labels=nan, interval="none", note=why)

@@ -73,7 +73,10 @@ class GoalWatch:
 
     def _look(self) -> None:
         plan, labels = self.session.plan, len(self.session.history.labels)
-        if not (plan.targets or plan.thresholds) or not labels or self._stopped.is_set():
+        if self._stopped.is_set():
+            return
+        if not (plan.targets or plan.thresholds) or not labels:
+            self.goals, self._told = (), None
             return
         told = told_so_far(self.session)
         if told != self._told:

@@ -252,10 +252,8 @@ class Assured(Method):
         planned = self.growth * estimator.labels
         importances = importance_for(task, estimator, self._urgencies(task, among), planned)
         defensive = importances.defensive if self.defensive_share is None else self.defensive_share
-        sizes, whole = (
-            tempered_sizes(importances.believed, importances.seen, importances.rows, folds, defensive)[0],
-            None,
-        )
+        sizes, _ = tempered_sizes(importances.believed, importances.seen, importances.rows, folds, defensive)
+        whole = None
         if task.units is None:
             draws = max(planned - estimator.labels, 1.0)
             sizes, whole = drawn_whole(sizes, importances.few, history.open, draws, pool.weights)

@@ -348,7 +348,7 @@ def _reach_of_unlabelled_classes(among: Difference, metric: Metric, value: float
     known = Without(base, without_label, base)
     mean, certain = metric.value(among.pool, known), int((~without_label).sum()) - among.unmet_classes
     if math.isnan(mean):
-        return value - metric.bounds[0], metric.bounds[1] - value
+        return max(value - metric.bounds[0], 0.0), max(metric.bounds[1] - value, 0.0)
     ends = mean, certain * mean / (certain + count), (certain * mean + count) / (certain + count)
     return max(value - min(ends), 0.0), max(max(ends) - value, 0.0)
 

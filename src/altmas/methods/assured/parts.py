@@ -216,9 +216,13 @@ def shares_in(samples: Sequence[StageSample], rows: slice) -> Array:
 
 
 def in_shares(worth: Sequence[Array]) -> Array:
-    """(S, K) shares in proportion to what each stage is worth, (K,) or (1,); they add up to 1 in every fold."""
+    """(S, K) shares in proportion to what each stage is worth, (K,) or (1,); they add up to 1 in every fold.
+
+    Equal ones where no stage is worth anything: each has drawn points of sets that it draws whole, and no other yet.
+    """
     values = np.stack(np.broadcast_arrays(*worth))
-    return np.asarray(values / values.sum(0))
+    total, alike = values.sum(0), np.full(values.shape, 1 / len(values))
+    return np.asarray(np.divide(values, total, out=alike, where=total > 0))
 
 
 def shares_among(samples: Sequence[StageSample], inside: Mask, otherwise: Array) -> Array:

@@ -349,6 +349,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What one label of each method is worth.")
     parser.add_argument("--pools", default=",".join(NAMES), help="comma-separated")
     parser.add_argument("--methods", default="tradition,assured", help="comma-separated; altmas and bald are slow")
+    parser.add_argument("--aims", default=",".join(AIMS), help="of assured, comma-separated; rows of others stay")
     parser.add_argument("--quick", action="store_true", help="few repeats, minutes")
     parser.add_argument("--repeats", type=int, help="runs of each method, in place of the usual numbers")
     parser.add_argument("--held-out", action="store_true", help="the pools on which nothing was tuned, in place of all")
@@ -361,6 +362,7 @@ def main() -> None:
     if options.design:
         return design(names, options.repeats or DESIGN_RUNS, options.jobs)
     chosen = cells(names, options.methods.split(","))
+    chosen = [cell for cell in chosen if cell.method != "assured" or cell.aim in options.aims.split(",")]
     if not options.summary:
         usual = QUICK if options.quick else REPEATS
         run_all(chosen, dict.fromkeys(usual, options.repeats) if options.repeats else usual, options.jobs)

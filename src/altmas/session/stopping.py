@@ -87,7 +87,8 @@ def decide(
         if left == 0:
             spent += " and every point of the pool is labelled or skipped"
         elif unasked and drawn < LEAST_DRAWN:
-            spent += f", {min(unasked, plan.budget)} of them by labels that were not asked for: raise it to have items drawn"
+            unasked = min(unasked, plan.budget)
+            spent += f", {unasked} of them by labels that were not asked for: raise it to have items drawn"
         return Decision(True, spent)
     if left == 0:
         return Decision(True, "every point of the pool is labelled or skipped")

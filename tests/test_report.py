@@ -325,7 +325,7 @@ def test_a_report_on_volunteered_labels_alone_says_that_none_was_drawn():
         report = session.report()
     said = report.to_html()
     assert "The method gives no interval" not in said and "0 intervals" not in said and "gave no interval" not in said
-    assert "No drawn label is there yet, so there is no interval." in said
+    assert "No drawn label is there yet, so there is no interval." in said and "No estimate yet." in said
     assert "There is none yet: no drawn label counts." in said and "gives no interval" not in str(report)
 
 

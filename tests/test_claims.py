@@ -37,6 +37,22 @@ def test_anything_else_is_refused_with_an_example(text):
 
 
 @pytest.mark.parametrize(
+    "text, meant",
+    [
+        ("v2: accuracy > v1: accuracy", "v2: accuracy - v1: accuracy > 0"),
+        ("share[>=4]@site=A => share[>=4]@site=B", "share[>=4]@site=A - share[>=4]@site=B >= 0"),
+        ("80% < recall[cat]", "recall[cat] > 80%"),
+        ("0.9 =< recall[cat]", "recall[cat] >= 0.9"),
+    ],
+)
+def test_two_metrics_and_a_number_in_front_are_put_as_a_claim(text, meant):
+    with pytest.raises(PlanError, match="was not understood") as refused:
+        Claim.parse(text)
+    assert f"did you mean {meant!r}?" in str(refused.value)
+    assert Claim.parse(meant)
+
+
+@pytest.mark.parametrize(
     "relation, low, high, answer",
     [
         (">=", 0.9, 0.95, "shown"),
@@ -104,7 +120,7 @@ def test_a_verdict_in_words_and_as_values():
     )
     nothing = Estimate("recall[cat]", math.nan, math.nan, math.nan, 0.95, 1)
     open_ = Verdict(claim, "undecided", nothing)
-    assert str(open_) == "undecided: recall[cat] is at least 0.5 (undefined no interval, 1 label)"
+    assert str(open_) == "undecided: recall[cat] is at least 0.5 (no estimate yet, 1 label)"
     values = shown.to_dict()
     assert values["claim"] == {"metric": "recall[cat]", "relation": ">=", "value": 0.5}
     assert values["answer"] == "shown" and values["proven"] is True and values["caution"] == ""

@@ -138,6 +138,9 @@ def test_simulation_prints_a_row_for_each_method_metric_and_budget(tmp_path):
     ]
     shown = run("simulate", *options, "--budget", 20, "--repeats", 2, "--jobs", 1)
     assert "label value" in shown.out and shown.err == ""
+    with_ids = run("simulate", *options, "--budget", 20, "--repeats", 2, "--jobs", 1, "--id", "study_id")
+    assert with_ids.out == shown.out
+    assert "ids must be unique" in run("simulate", *options, "--id", "vendor_label").err
 
 
 def test_a_class_that_is_never_predicted_is_known_to_a_simulation(tmp_path):

@@ -1,6 +1,7 @@
 """What the command line takes and says: options in its own words, several values where an option is repeated."""
 
 import ast
+import io
 import json
 import os
 import re
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import altmas
 from altmas import Pool, Session
@@ -16,6 +18,7 @@ from altmas.cli import show
 from altmas.cli.simulate import _saying_what_is_kept as saying_what_is_kept
 from altmas.cli.speech import spoken
 from altmas.errors import PoolError
+from altmas.estimates import Estimate
 from cli_world import make_session, run, start, write_table
 
 SOURCES = Path(altmas.__file__).parent
@@ -357,3 +360,28 @@ def test_the_help_of_simulate_says_what_ranks():
     assert "with --rank assured alone, as tradition does not rank" in " ".join(
         run("simulate", "--help").out.replace("│", " ").split()
     )
+
+
+COLUMNS = ("wave", "labels", "interval", "change", "at every look", "drop")
+LEVELS = [("2026-11", "86", "[0.650, 0.829]", "+0.281 [+0.101, +0.468]", "[0.603, 0.885]", "looks so, not shown yet")]
+
+
+@pytest.mark.parametrize(("width", "most"), [(200, 200), (96, 96), (84, 84), (50, 1000), (20, 1000)])
+def test_a_narrow_terminal_folds_sentences_and_cuts_nothing(monkeypatch, width, most):
+    written = io.StringIO()
+    monkeypatch.setattr(show, "console", lambda: Console(file=written, width=width, highlight=False))
+    show.table(COLUMNS, LEVELS, right=COLUMNS[1:5])
+    lines = written.getvalue().splitlines()
+    for whole in (*COLUMNS[:-1], *LEVELS[0][:-1]):
+        assert any(whole in line for line in lines), whole
+    said = " ".join(line[-24:] for line in lines).split()
+    assert {"looks", "so,", "not", "shown", "yet"} <= set(said) and max(map(len, lines)) <= most
+
+
+def test_names_and_intervals_of_metrics_are_whole_on_eighty_columns(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.setattr(show, "console", lambda: Console(file=written, width=80, highlight=False))
+    note = "an estimate near 0 is too high: errors of either sign in a bin add up"
+    show.estimates([Estimate("calibration_error", 0.117, 0.05, 0.2426, 0.95, 60, 78.0, "asymptotic", note)], 60)
+    first = next(line for line in written.getvalue().splitlines() if "calibration_error" in line)
+    assert "[0.0500, 0.2426]" in first and max(map(len, written.getvalue().splitlines())) <= 80

@@ -188,3 +188,40 @@ def test_every_look_from_the_first_label_on_holds(method, share, accuracy):
     least = coverage(method, (1, 2, 3, 5, 7, 9, 10, 12, 15, 19), share, accuracy, runs)
     tolerance = 2.5 * math.sqrt(0.93 * 0.07 / runs)  # the least of some fifty cells
     assert min(least.values()) >= 0.93 - tolerance, least
+
+
+def told(method: str, labels: int, *metrics: str, **plan: object) -> tuple[altmas.Session, np.ndarray, np.ndarray]:
+    """A session of 40 points in which nothing was asked for and the first labels were volunteered."""
+    rng = np.random.default_rng(3)
+    truth, site = rng.integers(0, 2, 40), np.array(["a", "b"])[np.arange(40) // 20]
+    predictions = np.where(rng.random(40) < 0.75, truth, 1 - truth)
+    pool = altmas.Pool(predictions=predictions, classes=[0, 1], slices={"site": site})
+    session = altmas.Session.create(None, pool, metrics=list(metrics), method=method, **plan)
+    for row in range(labels):
+        session.tell(row, int(truth[row]))
+    return session, predictions, truth
+
+
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_with_every_point_told_and_none_asked_for_figures_are_exact(method):
+    session, predictions, truth = told(method, 40, "accuracy", "f1[1]", "mcc", "gap[accuracy, site]", budget=30)
+    accuracy, *others = session.estimate()
+    assert accuracy.value == accuracy.low == accuracy.high == np.mean(predictions == truth)
+    assert accuracy.note == "every point is labelled: exact" and all(one.low == one.high for one in others)
+    assert session.check("accuracy >= 0.5").answer == "shown" and session.check("accuracy >= 0.99").answer == "refuted"
+    assert session.should_stop().reason == (
+        "the budget of 30 labels is spent and every point of the pool is labelled or skipped"
+    )
+
+
+def test_of_a_slice_that_is_told_whole_figures_are_exact_and_of_the_rest_there_are_none():
+    session, predictions, truth = told("assured", 20, "accuracy")
+    first, rest = session.estimate(by="site")
+    assert first.low == first.value == first.high == np.mean(predictions[:20] == truth[:20])
+    assert math.isnan(rest.value) and math.isnan(session.estimate()["accuracy"].value)
+
+
+def test_labels_that_nobody_asked_for_leave_every_value_possible():
+    session, _, _ = told("tradition", 30, "kappa", "mcc")
+    for estimate in session.estimate():
+        assert (estimate.low, estimate.high) == (-1, 1) and -1 <= estimate.value <= 1

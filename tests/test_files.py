@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from altmas.errors import FileError
-from altmas.pool.files import how_written, read_columns
+from altmas.pool.files import how_written, read_columns, text_columns
 from altmas.pool.matrices import read_matrix
 from altmas.pool.tables import pool_from_source, pool_from_table
 
@@ -167,6 +167,28 @@ def test_numbers_between_semicolons_may_have_decimal_commas(tmp_path):
         assert pool.features[:, 0].tolist() == [0.25, 1.0]
     path.write_text("pred;x\na;0,25\nb;two\n")
     assert "row" in refusal(path, ["pred"], ["x"])
+
+
+def test_numbers_between_tabs_may_have_decimal_commas_that_are_no_thousands(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("pred\tx\tz\na\t0,597\t7\nb\t12,5\t1,250\nb\t1\t0,5\n")
+    assert text_columns(path, ["x", "z"]) == []
+    table = read_columns(path, ["pred"], ["x", "z"])
+    assert table.to_pydict() == {"pred": ["a", "b", "b"], "x": [0.597, 12.5, 1.0], "z": [7.0, 1.25, 0.5]}
+    path.write_text("pred\tx\na\t1,250\nb\t12\n")
+    assert "row 0: '1,250' is not a number" in refusal(path, [], ["x"])
+    assert "written with a decimal point and without commas" in refusal(path, [], ["x"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv"])
+def test_a_file_of_utf_16_is_known_by_its_mark(tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+    content = "prédit\tx\nété\t0,25\nb\t1\n".encode("utf-16")
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    assert read_columns(path, ["prédit"], ["x"]).to_pydict() == {"prédit": ["été", "b"], "x": [0.25, 1.0]}
+    assert text_columns(path, ["prédit", "x"]) == ["prédit"]
+    path.write_bytes((gzip.compress if ending.endswith("gz") else bytes)(content[:-1]))
+    assert "is not written in utf-16" in refusal(path, ["prédit"])
 
 
 def test_a_csv_value_that_is_no_number_is_named(tmp_path):

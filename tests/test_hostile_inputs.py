@@ -137,7 +137,7 @@ ODD = {
     "id twice": (b"id,said,text\nc0,a,x\nc0,b,y\n", "rows 0 and 1"),
     "id missing": (b"id,said,text\nc0,a,x\n,b,y\n", "missing"),
     "a web page": (b"<!doctype html><p>404</p>", "no column"),
-    "utf-16": ("id,said,text\nc0,a,x\n".encode("utf-16"), "UTF-8"),
+    "utf-16": ("id,said,text\nc0,a,x\n".encode("utf-16"), "only one class"),
     "parquet": (parquet({"id": ["c0"], "said": ["a"], "text": ["x"]}), "UTF-8"),
     "sqlite": (b"SQLite format 3\x00" + bytes(200), "no column"),
     "an endless header": (b"x" * 300_000 + b",said\n1,a\n", "field larger"),

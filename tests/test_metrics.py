@@ -150,7 +150,6 @@ def test_booleans_and_numbers_are_found_by_how_they_are_written():
     ("wanted", "sentence"),
     [
         ("acuracy", r"metric 'acuracy' does not exist; did you mean 'accuracy'\? known metrics: accuracy, error, "),
-        ("recal[cat]", r"'recal\[cat\]' does not exist; did you mean 'recall'\?"),
         ("xyz", r"metric 'xyz' does not exist; known metrics: .*, or any callable"),
         (
             "recall[cta]",
@@ -168,8 +167,10 @@ def test_booleans_and_numbers_are_found_by_how_they_are_written():
         ("paper[cat]", r"paper takes no class; write 'paper'"),
         ("cost", r"'cost' needs a matrix: pass \('cost', matrix\[predicted, true\]\)"),
         ("", r"metric '' was not understood; choose from accuracy, "),
-        ("recall[cat", r"'recall\[cat' was not understood"),
-        ("recall(cat)", r"'recall\(cat\)' was not understood"),
+        ("recall[cat", r"'recall\[cat' was not understood; did you mean 'recall\[cat\]'\? choose from"),
+        ("recall(cat)", r"'recall\(cat\)' was not understood; did you mean 'recall\[cat\]'\? choose from"),
+        ("recal[cat]", r"'recal\[cat\]' does not exist; did you mean 'recall\[cat\]'\?"),
+        ("Sensitivty[cat]@site=A", r"does not exist; did you mean 'sensitivity\[cat\]@site=A'\?"),
         ("accuracy@sight=A", r"no slice 'sight' in this pool \(known: 'site', 'age=group'\); did you mean 'site'\?"),
         ("accuracy@site=C", r"slice 'site' never takes the value 'C' \(known: 'A', 'B'\)"),
         ("accuracy@site", r"write a value, e.g. '@site=A' \(known: 'A', 'B'\)"),

@@ -178,6 +178,7 @@ def test_the_report_says_what_the_newest_wave_says():
     page = report.to_html()
     assert 'id="waves"' in page and "chart-waves" in page and page.count("cannot tell yet") == 0
     early, _truth = waves(accuracies=(0.9, 0.9), labels=12, seed=1)
+    assert early.monitor().summary.endswith("cannot be told yet: that takes 20 drawn labels in w1 and in w0.")
     headline = early.report().content["headline"]
     assert (
         headline["verdict"] == "It cannot be told yet whether accuracy is worse in w1." and headline["tone"] == "open"

@@ -99,6 +99,25 @@ def test_nobody_is_called_worse_with_few_labels_or_none():
     assert math.isnan(nothing[0].value) and "no drawn label" in nothing.summary
 
 
+@pytest.mark.parametrize("name", ["accuracy", "error"])
+def test_with_every_point_told_and_none_asked_for_the_order_is_known(name):
+    pool, truth = world([0.6, 0.9, 0.75])
+    pool = pool.with_models(*pool.models, altmas.Model("twin", pool.models[1].predictions))
+    session = altmas.Session.create(None, pool, metrics=[name])
+    for row, label in enumerate(truth):
+        session.tell(pool.ids[row], pool.classes[label])
+    told = session.ranking(name)
+    session = altmas.Session.create(None, pool, metrics=[name])
+    for query in session.ask(len(pool)):
+        session.tell(query.id, pool.classes[truth[query.index]])
+    drawn = session.ranking(name)
+    assert [one.model for one in told] == [one.model for one in drawn] == ["v1", "twin", "v2", "v0"]
+    for one, other in zip(told, drawn, strict=True):
+        assert (one.tier, one.value) == (other.tier, pytest.approx(other.value))
+        assert (one.behind, one.low) == pytest.approx((other.behind, other.low), nan_ok=True)
+    assert told.alike == drawn.alike == ("twin",) and told.summary == drawn.summary
+
+
 def test_models_with_the_same_answers_are_never_told_apart():
     pool, truth = world([0.8, 0.6])
     twin = altmas.Model("twin", pool.models[0].predictions)

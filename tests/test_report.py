@@ -319,13 +319,24 @@ def test_verdicts_say_what_the_interval_allows(name, bounds, plan, tone, words):
     assert (found.tone, words in found.sentence) == (tone, True), found.sentence
 
 
+def test_a_report_says_how_many_labels_were_not_asked_for():
+    with make_session(labels=12, method="assured", double_share=0) as session:
+        plain = session.report().to_html()
+        assert " labels chosen by the method" in plain and "told without being asked" not in plain
+        drawn = len(session.history.labels)
+        session.tell(session.pool.ids[int(np.flatnonzero(session.history.open)[-1])], "healthy")
+        said = session.report().to_html()
+    assert f"{drawn + 1} labels, 1 of them told without being asked for, the others chosen by the method" in said
+
+
 def test_a_report_on_volunteered_labels_alone_says_that_none_was_drawn():
     with make_session(labels=0, method="assured") as session:
         session.tell("patient-0003", "healthy")
         report = session.report()
     said = report.to_html()
     assert "The method gives no interval" not in said and "0 intervals" not in said and "gave no interval" not in said
-    assert "No drawn label is there yet, so there is no interval." in said
+    assert "No drawn label is there yet, so there is no interval." in said and "No estimate yet." in said
+    assert "1 label, told without being asked for; method" in said and "chosen by the method" not in said
     assert "There is none yet: no drawn label counts." in said and "gives no interval" not in str(report)
 
 

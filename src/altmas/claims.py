@@ -9,7 +9,7 @@ from altmas.errors import PlanError
 from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate, possible_values
 from altmas.guaranteed import NotNow, NotOffered, estimates_of, guaranteed_decision, not_offered
 from altmas.methods.held_up import counted_labels
-from altmas.metrics import Metric, metric_set
+from altmas.metrics import Metric, known_names, metric_set
 from altmas.suggest import listing
 
 if TYPE_CHECKING:
@@ -20,6 +20,12 @@ Answer = Literal["shown", "refuted", "undecided"]
 CLAIM = re.compile(r"^(?P<metric>.*\S)\s*(?P<relation>>=|<=|>|<)\s*(?P<value>[-+.\deE]+)\s*(?P<percent>%?)$", re.DOTALL)
 TURNED = re.compile(r"=\s*([<>])(?=\s*[-+.\deE]+\s*%?$)")
 """=> and =< before the number, for >= and <=."""
+SIDES = re.compile(r"(?P<left>(?:\[[^\]]*\]|[^][<>])+?)\s*(?P<relation>>=|<=|=>|=<|>|<)\s*(?P<right>.*\S)", re.DOTALL)
+"""What stands before and after the relation of something that is no claim; one in square brackets is none."""
+NUMBER = re.compile(r"[-+]?[.\d]+\s*%?")
+KIND = re.compile(r"^[^\[]*:\s*|\s*[\[@].*$", re.DOTALL)
+"""What stands around the kind of a metric in its name: the model, the class, the slice."""
+BACKWARDS = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
 WORDS = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
 
 
@@ -40,10 +46,7 @@ class Claim:
                 raise ValueError
             value = float(match["value"])
         except ValueError:
-            raise PlanError(
-                f"claim {text!r} was not understood; write a metric, one of >= > <= <, and a number, "
-                'e.g. "recall[cat] >= 0.9"'
-            ) from None
+            raise PlanError(f"claim {text!r} was not understood; {_how_to_write(str(text))}") from None
         return cls(match["metric"], match["relation"], value / 100 if match["percent"] else value)
 
     def __str__(self) -> str:
@@ -65,6 +68,20 @@ class Claim:
         if side == "undecided":
             return "undecided"
         return "shown" if (side == "above") == (self.relation in (">=", ">")) else "refuted"
+
+
+def _how_to_write(text: str) -> str:
+    """What to write in place of a claim with two metrics, or with the number first; else how a claim is written."""
+    two = SIDES.fullmatch(text.strip())
+    if two is not None:
+        left, right = two["left"].strip(), two["right"]
+        relation = {"=>": ">=", "=<": "<="}.get(two["relation"], two["relation"])
+        if NUMBER.fullmatch(left):
+            return f"the metric comes first; did you mean '{right} {BACKWARDS[relation]} {left}'?"
+        kinds = {name.partition("[")[0] for name in known_names()}
+        if {KIND.sub("", left).lower(), KIND.sub("", right).lower()} <= kinds:
+            return f"two metrics are compared by their difference; did you mean '{left} - {right} {relation} 0'?"
+    return 'write a metric, one of >= > <= <, and a number, e.g. "recall[cat] >= 0.9"'
 
 
 PROOFS_INTERVAL = (
@@ -133,8 +150,8 @@ class Verdict:
 
     def __str__(self) -> str:
         estimate = self.estimate
-        value = "undefined" if estimate.value != estimate.value else f"{estimate.value:.4f}"
         bounds = "no interval" if estimate.low != estimate.low else f"[{estimate.low:.4f}, {estimate.high:.4f}]"
+        value = "no estimate yet" if estimate.value != estimate.value else f"{estimate.value:.4f} {bounds}"
         level = f"{estimate.confidence * 100:g} % {estimate.interval}, " if estimate.interval != "none" else ""
         where = "" if self.about == "pool" else f" on {ABOUT_WHAT[self.about]}"
         proof = f", {'' if self.answer == 'undecided' else 'decided '}by a test that holds at every look"
@@ -142,7 +159,7 @@ class Verdict:
         if self.proven and self.answer not in ("undecided", self.claim.answer(estimate)):
             proof += ", sharper there than the interval"
         labels = f"{estimate.labels} label{'' if estimate.labels == 1 else 's'}"
-        return f"{self.answer}: {self.claim}{where} ({value} {bounds}, {level}{labels}{proof})"
+        return f"{self.answer}: {self.claim}{where} ({value}, {level}{labels}{proof})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -156,7 +156,8 @@ class Monitor(Sequence[Level]):
         return {
             "drop": f"a {self.worse}{beyond} against {level.against} is shown",
             "no drop": f"no {self.worse}{beyond} against {level.against} is shown",
-            "cannot tell": f"whether there is a {self.worse} against {level.against} cannot be told yet",
+            "cannot tell": f"whether there is a {self.worse} against {level.against} cannot be told yet: that takes "
+            f"{LEAST_DRAWN} drawn labels in {level.wave} and in {level.against}",
         }[level.answer]
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
 from altmas.errors import MethodError
 from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, possible_values
 from altmas.frames import frame_of, plain
@@ -232,6 +234,9 @@ def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ..
         check_ahead(method, task.pool)
     contest = method.contest(task, history, metrics)
     details = (name, task.confidence, len(history.labels), method.name)
+    if contest is None and task.population == "pool" and (history.known >= 0).all():
+        values = [estimate.value for estimate in method.estimate(replace(task, metrics=metrics), history)]
+        return _known(values, names, task, details, lower=metrics[0].lower_is_better)
     if contest is None:
         unknown = tuple(Ranked(model, math.nan, math.nan, math.nan, math.nan, TIED) for model in names)
         return Ranking(
@@ -252,6 +257,23 @@ def _differing(found: Ranking, task: Task, history: History, metrics: tuple[Metr
     members = metrics[0].members(task.pool)
     open_ = (history.known < 0) & (best != other)
     return int((open_ if members is None else open_ & members).sum())
+
+
+def _known(
+    values: list[float], names: list[str], task: Task, details: tuple[str, float, int, str], *, lower: bool
+) -> Ranking:
+    """The ranking of models whose metric is known, because every point was told without being asked for."""
+    sign = -1.0 if lower else 1.0
+    best = max(range(len(values)), key=lambda k: -math.inf if math.isnan(values[k]) else sign * values[k])
+    rows = [Ranked(names[best], values[best], 0.0, math.nan, math.nan, BEST)]
+    for k, value in enumerate(values):
+        behind = sign * (values[best] - value)
+        if k != best:
+            rows.append(Ranked(names[k], value, behind, behind, behind, WORSE if behind > 0 else TIED))
+    rows[1:] = sorted(rows[1:], key=lambda row: (math.isnan(row.behind), row.behind))
+    answers = {model.name: model.predictions for model in task.pool.models}
+    alike = [row.model for row in rows[1:] if np.array_equal(answers[row.model], answers[names[best]])]
+    return Ranking(tuple(rows), *details, alike=tuple(alike))
 
 
 def _ranking(

@@ -136,7 +136,7 @@ def init(
     show.say(f"{session}: {len(pool):,} points, {len(pool.classes)} classes: {names}")
     limit = f"up to {budget:,} labels" if budget else "no budget set"
     aims = [metric.name for metric in created.task.metrics]
-    listed = ", ".join(aims[:4]) + (f" and {len(aims) - 4} more metrics" if len(aims) > 4 else "")
+    listed = ", ".join(aims[:4]) + (f" and {show.counted(len(aims) - 4, 'metric')} more" if len(aims) > 4 else "")
     if len(pool.models) > 1:
         show.say(f"{show.counted(len(pool.models), 'model')}: {', '.join(model.name for model in pool.models)}")
     show.say(f"{listed}: method {created.method.name}, {limit}")

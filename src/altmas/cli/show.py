@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that could make a terminal do something, turn the direction of writing, or cannot be written at all."""
 
+ANY_LENGTH = 1000
+"""Width of what is written into a file or a pipe, where lines are as long as they are."""
+
 _quiet = False
 
 
@@ -107,23 +110,46 @@ def console(*, stderr: bool = False) -> "Console":
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 1000)
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else ANY_LENGTH)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()) -> None:
-    """Rows under column names on stdout; the columns in `right` are aligned to the right."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = (), whole: Iterable[str] = ()
+) -> None:
+    """Rows under column names on stdout; the columns in `right` are aligned to the right.
+
+    On a narrow terminal other columns than these and those in `whole` are folded, between words. Where that is not
+    enough nothing is folded or left out: lines are as long as in a file, and the terminal breaks them.
+    """
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    right = set(right)
+    right, whole = set(right), {*right, *whole}
+    cells = [[harmless(cell) for cell in row] for row in rows]
+    screen, least = console(), 0
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for name in columns:
-        numeric = name in right
-        shown.add_column(Text(harmless(name)), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
-    for row in rows:
-        shown.add_row(*(Text(harmless(cell)) for cell in row))
-    console().print(shown)
+    for index, name in enumerate(map(harmless, columns)):
+        written = [name, *(row[index] for row in cells)]
+        pieces = written if columns[index] in whole else [word for text in written for word in text.split()]
+        width = max(map(cell_len, pieces), default=0)
+        least += width
+        shown.add_column(
+            Text(name),
+            justify="right" if columns[index] in right else "left",
+            no_wrap=columns[index] in whole,
+            min_width=width,
+            overflow="fold",
+        )
+    for row in cells:
+        shown.add_row(*map(Text, row))
+    gaps = len(columns) - 1
+    if least + gaps > screen.width:
+        screen.width = ANY_LENGTH
+    elif least + 3 * gaps > screen.width:  # a blank on either side of what divides two columns
+        shown.padding = (0, 0, 0, 0)
+    screen.print(shown)
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -149,7 +175,7 @@ def estimates(
     level = f"{values[0].confidence * 100:g} % interval"
     columns = ("metric", "estimate", level, "±", "labels", "worth", "kind")
     rows = [_few(estimate) if estimate.labels < floor else _estimate(estimate, drawn, counting) for estimate in values]
-    table(columns, rows, right=("estimate", "±", "labels", "worth"))
+    table(columns, rows, right=("estimate", "±", "labels", "worth"), whole=(level,))
 
 
 def _estimate(estimate: "Estimate", drawn: int, counting: tuple[int, int] | None) -> tuple[str, ...]:

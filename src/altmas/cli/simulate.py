@@ -42,6 +42,7 @@ def simulate(
         ),
     ],
     prediction: opt.Prediction = None,
+    id: opt.Id = None,
     features: opt.Features = None,
     scores: opt.Scores = None,
     slices: opt.Slices = None,
@@ -100,7 +101,7 @@ def simulate(
     pool = opt.pool_of(
         data,
         prediction,
-        None,
+        id,
         features,
         scores,
         slices,

@@ -225,6 +225,8 @@ def _unseen_labels(metric: Metric, sample: RandomSample, tail: float) -> tuple[f
     """
     if metric.classes or metric.about.over_classes or sample.ahead is not None:
         return 0.0, 0.0
+    if sample.drawn == 0:  # labels that were volunteered stand for no other point
+        return math.inf, math.inf
     moves, open_ = metric.gradient(sample.table), sample.rows - sample.counts.sum(1)
     mean = float((sample.counts * moves).sum()) / sample.drawn
     hazard = -math.log1p(-sample.drawn / (float(sample.rows.sum()) + 1)) * open_

@@ -322,6 +322,10 @@ def not_understood(metric_name: str, kind: str, arguments: str | None, pool: Poo
     if kind == "fbeta":
         return f"metric {metric_name!r}: write the class and beta, e.g. '{example[kind]}'"
     hint = near(kind, [*KNOWN, *SYNONYMS, *OF_TRUTH, "cost", "gap", "pass_rate"])
+    start = metric_name.lower().find(f"{kind}[")
+    if hint and start >= 0:  # the whole name, with its model, class and slice
+        kind_meant = hint.split("'")[1]
+        hint = f"; did you mean {metric_name[:start] + kind_meant + metric_name[start + len(kind) :]!r}?"
     return (
         f"metric {metric_name!r} does not exist{hint or ';'} known metrics: {', '.join(known_names())}, or any callable"
     )

@@ -226,8 +226,11 @@ def _first_that_works(attempts: Sequence[Callable[[], list[Metric]]], metric_nam
             failures.append(failure)
     if failures:
         raise failures[0]
+    turned = metric_name.replace("(", "[").replace(")", "]")
+    turned += "]" * (turned.count("[") - turned.count("]"))
+    hint = f"; did you mean {turned!r}?" if turned != metric_name else ";"
     raise MetricError(
-        f"metric {metric_name!r} was not understood; choose from {', '.join(known_names())}, or pass a callable"
+        f"metric {metric_name!r} was not understood{hint} choose from {', '.join(known_names())}, or pass a callable"
     )
 
 

@@ -11,7 +11,7 @@ import io
 import json
 import os
 import re
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -78,7 +78,8 @@ def read_columns(
     except FileError:
         raise
     except UnicodeDecodeError as cause:
-        how = "is not UTF-8 text" if encoding is None else f"is not written in {encoding}"
+        marked = encoding is None and "16" in cause.encoding
+        how = f"is not written in {encoding or cause.encoding}" if encoding or marked else "is not UTF-8 text"
         raise FileError(f"{path} {how}: {cause}; {OTHER_ENCODING}") from cause
     except Exception as cause:  # the bytes of a damaged file can fail in any way inside a library
         raise FileError(f"{path} cannot be read as {kind}: {sentence(cause)}") from cause
@@ -115,7 +116,7 @@ def text_columns(path: str | os.PathLike[str], names: Sequence[str], encoding: s
             rows = list(islice(csv.DictReader(lines, delimiter=style.separator), PEEKED))
     except (UnicodeDecodeError, csv.Error, OSError, pa.ArrowException):
         return []  # reading it says what is wrong
-    comma = "," if style.separator == ";" else "."  # of decimals
+    comma = "." if style.separator == "," else ","  # of decimals
     values = {name: [row.get(name) for row in rows] for name in names}
     return [name for name in names if mostly_texts(value and value.replace(comma, ".") for value in values[name])]
 
@@ -209,6 +210,9 @@ def _parquet(path: Path, columns: Sequence[str]) -> pa.Table:
 SEPARATOR_LINE = re.compile(r'"?sep=([,;|\t])"?')
 """A first line that tells spreadsheets what separates columns; it is no row."""
 
+THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"
+"""A number whose commas may part its thousands."""
+
 
 @dataclass(frozen=True)
 class Written:
@@ -220,12 +224,13 @@ class Written:
 
     @classmethod
     def of(cls, path: Path, encoding: str | None = None) -> "Written":
-        """By the name of the file and its first line; FileError on an encoding that Python does not know.
+        """By the name of the file, its mark and its first line; FileError on an encoding that Python does not know.
 
-        Spreadsheets write semicolons or tabs in some countries: where the first line has one of these and no comma.
+        Spreadsheets write "Unicode text" as UTF-16 with a mark, and semicolons or tabs in some countries: where the
+        first line has one of these and no comma.
         """
         try:
-            codec = cls().encoding if encoding is None else codecs.lookup(encoding).name
+            codec = _marked(path) if encoding is None else codecs.lookup(encoding).name
         except LookupError:
             raise FileError(
                 f"encoding {encoding!r} is not known; expected one such as cp1252, latin-1, utf-16"
@@ -256,6 +261,12 @@ class Written:
         )
 
 
+def _marked(path: Path) -> str:
+    """The encoding that the first bytes of a file, decompressed by its ending, are the mark of; else UTF-8."""
+    with pa.input_stream(str(path)) as stream:
+        return "utf-16" if stream.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else Written().encoding
+
+
 def how_written(path: str | os.PathLike[str], encoding: str | None = None) -> str:
     """What is unusual about a .csv file, in words; empty for one with commas and for files of other kinds."""
     file = Path(path)
@@ -278,13 +289,29 @@ def _csv(path: Path, style: Written, names: Sequence[str], numbers: Sequence[str
 
 
 def _csv_numbers(path: Path, style: Written, types: dict[str, pa.DataType]) -> pa.Table:
-    """The columns; where semicolons separate them, numbers may have a comma for the decimal point."""
+    """The columns; where semicolons or tabs separate them, numbers may have a comma for the decimal point."""
     try:
         return _csv_rows(path, style, types)
     except pa.ArrowInvalid:
-        if style.separator != ";" or pa.float64() not in types.values():
+        if style.separator == "," or not _decimal_commas(path, style, types):
             raise
     return _csv_rows(path, style, types, decimal=",")
+
+
+def _decimal_commas(path: Path, style: Written, types: dict[str, pa.DataType]) -> bool:
+    """Whether commas in columns of numbers are decimal points: between tabs not if those of a column may be thousands.
+
+    Semicolons are written where the comma is the decimal point; tabs are written everywhere.
+    """
+    numbers = [name for name, kind in types.items() if kind == pa.float64()]
+    if style.separator == ";" or not numbers:
+        return bool(numbers)
+    texts = _csv_rows(path, style, dict.fromkeys(numbers, pa.string()))
+    for column in texts.columns:
+        commas = column.filter(pc.match_substring(column, ","))
+        if len(commas) and _all_match(commas, THOUSANDS):
+            return False
+    return True
 
 
 def _refuse_bad_quotes(path: Path, style: Written, rows: int) -> None:
@@ -345,7 +372,8 @@ def _csv_fault(path: Path, style: Written, types: dict[str, pa.DataType], cause:
         for row, value in enumerate(values):
             if not _is_number(value):
                 expected = "features and scores are columns of numbers"
-                return f"{path}, column {name!r}, row {row}: {value!r} is not a number; {expected}"
+                points = ", written with a decimal point and without commas" if "," in value else ""
+                return f"{path}, column {name!r}, row {row}: {value!r} is not a number; {expected}{points}"
     return f"{path} cannot be read as .csv: {sentence(cause)}"
 
 

@@ -87,7 +87,9 @@ def inferred_classes(answers: Mapping[str, NDArray[Any]], scores: Mapping[str, A
         predicted = [str(name) for name in predicted]
     seen = sorted(set(predicted))
     if not seen:
-        raise PoolError("a pool without predictions needs classes=[...] (--class, repeated): what a label could be")
+        raise PoolError(
+            "a pool without predictions needs classes=[...] (--class, repeated) with every class a label could take"
+        )
     if len(seen) == 1:
         raise PoolError(
             f"only one class, {seen[0]!r}, is seen in predictions; pass classes=[...] (--class, repeated) with every "

@@ -84,7 +84,10 @@ def decide(
     """
     if plan.budget is not None and labels >= plan.budget:
         spent = f"the budget of {plan.budget} labels is spent"
-        if unasked and drawn < LEAST_DRAWN:
+        if left == 0:
+            spent += " and every point of the pool is labelled or skipped"
+        elif unasked and drawn < LEAST_DRAWN:
+            unasked = min(unasked, plan.budget)
             spent += f", {unasked} of them by labels that were not asked for: raise it to have items drawn"
         return Decision(True, spent)
     if left == 0:

@@ -47,6 +47,7 @@ from altmas.methods.assured.views import describe
 from altmas.methods.assured.weighing import by_unit, importance_for, unexplained_by_fold
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
+from altmas.methods.tradition import Tradition
 from altmas.metrics import Metric
 from altmas.pool import Pool
 from altmas.suggest import near
@@ -135,7 +136,7 @@ class Assured(Method):
     def estimate(self, task: Task, history: History) -> Estimates:
         samples = self._samples(task, history, stages_of(history, task.pool.group))
         if not samples:
-            return Estimates(tuple(undefined(metric, task, history) for metric in task.metrics), self.name)
+            return Estimates(tuple(_without_draws(metric, task, history) for metric in task.metrics), self.name)
         able = labelable(samples, task.pool, history)
         among = Estimators(samples, task, history, None if able is None else able.pool(task.pool))
         factor = self._factor(task, history)
@@ -454,6 +455,17 @@ class _Held(Assured):
 
     def _design(self, task: Task, history: History, stages: list[Stage], domain: int | None = None) -> StageDesign:
         return self.design
+
+
+def _without_draws(metric: Metric, task: Task, history: History) -> Estimate:
+    """What labels tell that were all volunteered: the metric itself once each of its points has one, else nothing.
+
+    A random sample of all points is no other one, so it is estimated as from that.
+    """
+    members = metric.members(task.pool)
+    if not (history.known[slice(None) if members is None else members] >= 0).all():
+        return undefined(metric, task, history)
+    return Tradition().estimate(replace(task, metrics=(metric,)), history)[metric.name]
 
 
 def _exhausted(stage: Stage, history: History) -> bool:

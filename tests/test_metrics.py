@@ -275,3 +275,18 @@ def test_the_page_of_metrics_lists_every_name():
     for name in known_names():
         kind = name.partition("[")[0]
         assert f"`{kind}" in page or f'("{kind}"' in page, name
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+def test_the_terms_of_an_f_beta_are_scaled_as_its_numerator_less_a_candidate_times_its_denominator(beta):
+    (metric,) = metric_set([f"fbeta[1,{beta}]"], Pool(None, [0, 1, 0, 1], classes=[0, 1]))
+    named = np.array([[0, 0], [1, 1]])
+    member, found = named.T, named * named.T
+    top, bottom = (1 + beta**2) * found, beta**2 * member + named
+    table = np.array([[50.0, 8.0], [3.0, 12.0]])
+    assert metric.of_table(table) == pytest.approx((table * top).sum() / (table * bottom).sum())
+
+    def spreads(q):
+        return np.ptp(top - q * bottom, axis=1)[::-1]
+
+    assert metric.scales_at(0.4, 0.7) == pytest.approx(tuple(spreads(0.7) / spreads(0.4)))

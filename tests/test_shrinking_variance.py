@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+import altmas
 from altmas.history import History
 from altmas.intervals import Tails, normal_quantile, reach_of_few, share_interval
 from altmas.methods.assured import Assured
 from altmas.methods.assured.linearised import Estimators
 from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import stages_of
-from altmas.metrics import metric_set
+from altmas.metrics import metric_set, truth_values
 from altmas.metrics.influence import sum_of_items
 from altmas.simulate import label_until
 from altmas.task import Task
@@ -31,7 +32,7 @@ def estimators(metrics, labels=120, n=1500, seed=2):
 
 
 def test_what_is_left_is_what_a_loop_over_the_parts_finds():
-    names = ("v1: accuracy", "v1: recall[1]", "v2: f1[2]", "v1: kappa", "share[1]", "v2: accuracy - v1: accuracy")
+    names = ("v1: accuracy", "v1: recall[1]", "v2: f1[2]", "v1: npv[1]", "share[1]", "v2: accuracy - v1: accuracy")
     task, among = estimators(names)
     for metric in task.metrics:
         linear = among.linearised(metric, TAILS)
@@ -70,6 +71,30 @@ def test_variances_shrink_for_metrics_of_a_table_with_enough_labels_alone():
     assert accuracy.evidence(accuracy.value).skew_high < 0 and macro.left is None
     told = macro.evidence(macro.value)
     assert told.skew_low >= 0 and told.skew_high >= 0
+
+
+@pytest.mark.parametrize("name", ["v1: kappa", "v1: mcc", "v1: weighted_kappa[linear]", "v2: kappa - v1: kappa"])
+def test_variances_of_agreement_against_chance_do_not_shrink(name):
+    task, among = estimators((name,))
+    linear = among.linearised(task.metrics[0], TAILS)
+    told = linear.evidence(linear.value)
+    assert linear.left is None and told.skew_low >= 0 and told.skew_high >= 0
+
+
+@pytest.mark.slow
+def test_the_upper_end_of_kappa_holds_where_most_of_a_rare_class_is_missed():
+    """Twelve points in a hundred are of the class, a third of them are found: 0.90 held while the variance shrank."""
+    order = np.random.default_rng(2).permutation(3000)
+    truth, predictions = ((np.arange(3000) < members).astype(int)[order] for members in (360, 120))
+    pool = altmas.Pool(None, predictions, classes=[0, 1])
+    metrics, method, held = metric_set(["kappa"], pool), Assured(), 0
+    exact = truth_values(pool, truth, metrics)["kappa"]
+    for seed in range(400):
+        task = Task(pool, metrics, seed=seed)
+        history = label_until(method, task, History(3000), 41, 10, truth.__getitem__)
+        estimate = method.estimate(task, history)["kappa"]
+        held += estimate.low <= exact <= estimate.high
+    assert held >= 372
 
 
 @pytest.mark.parametrize("accuracy", [0.9, 0.97])

@@ -171,8 +171,28 @@ def _of_proportion(metric: Metric, counted: Masks, sample: RandomSample, z: floa
         unseen *= calibrated / plain if plain else 1.0
     worth, half_point = (float(n / unseen), 0.5 / float(size)) if unseen > 0 else (np.inf, 0.0)
     low, high = share_interval(share, worth, z, half_point if sample.ahead is None else 0.0)
+    counted_successes = sample.counts[successes].sum()
+    if sample.ahead is None and n and counted_successes in (0, n):
+        others = _unseen_trials(float(n), float(size), 2 * NormalDist().cdf(-z)) / float(size)
+        low, high = (low, max(high, others)) if counted_successes == 0 else (min(low, 1 - others), high)
     top, bottom = sample.exact[successes].sum(), sample.exact[trials].sum() + size
     return (top + size * low) / bottom, (top + size * high) / bottom
+
+
+def _unseen_trials(drawn: float, size: float, chance: float) -> int:
+    """How many trials of a finite pool all stay unseen with this chance or more, where those drawn were all alike. (B4)
+
+    Where most of a small pool is labelled the interval by variance may leave no room for a single one: with 90 of 100
+    points labelled an only error stays unseen in one of ten samples. The other end cannot miss it, so that this one may
+    have the chance of both.
+    """
+    unseen, likely = 0, 1.0
+    while drawn + unseen + 1 <= size + 1e-9:
+        likely *= (size - drawn - unseen) / (size - unseen)
+        if likely < chance:
+            break
+        unseen += 1
+    return unseen
 
 
 # ---------------------------------------------------------------- everything else: linearised

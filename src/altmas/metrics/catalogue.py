@@ -342,7 +342,7 @@ def _fbeta_metric(metric_name: str, k: int, number: str, pool: Pool) -> Metric:
     def of(k: int, t: Array, r: Array, s: Array) -> Array:
         return formulas.fbeta(k, beta, t, r, s)
 
-    return of_class(f"fbeta[{pool.classes[k]},{beta:.15g}]", of, k, kind="fbeta")
+    return of_class(f"fbeta[{pool.classes[k]},{beta:.15g}]", of, k, kind="fbeta", miss_weight=beta**2)
 
 
 def _class_named(name: str, pool: Pool) -> int | None:

@@ -72,6 +72,7 @@ class Metric:
     threshold  the answer is "score of the class >= threshold" in place of the predicted class
     rows       (metric, pool) -> in which row of the table each point is counted
     class_values  (C,) numbers that it takes the classes for; empty where classes are names
+    miss_weight   for how many false alarms a miss of its class counts: beta^2 of an F beta
     """
 
     name: str
@@ -85,6 +86,7 @@ class Metric:
     threshold: float | None = None
     rows: Callable[["Metric", Pool], RowCodes] = predicted_rows
     class_values: tuple[float, ...] = ()
+    miss_weight: float = 1.0
 
     # ------------------------------------------------------------ value and influence
 
@@ -170,7 +172,7 @@ class Metric:
         """
         if self.kind not in RATIO_TERMS:
             return 1.0, 1.0
-        now, then = RATIO_TERMS[self.kind](value), RATIO_TERMS[self.kind](candidate)
+        now, then = (RATIO_TERMS[self.kind](q, self.miss_weight) for q in (value, candidate))
         own, other = (min(b / a, 1e6) if a > 0 else 1.0 for a, b in zip(now, then, strict=True))
         return own, other
 
@@ -342,13 +344,15 @@ class Metric:
 RATIOS = ("accuracy", "error", "confusion", "precision", "recall", "npv", "specificity", "f1", "jaccard")
 """Metrics of answers that are ratios of sums, which a guarantee covers."""
 
-RATIO_TERMS: dict[str, Callable[[float], tuple[float, float]]] = {
-    "recall": lambda q: (1 - q, q),
-    "specificity": lambda q: (q, 1 - q),
-    "f1": lambda q: (2 - q, q),
-    "jaccard": lambda q: (1.0, q),
+RATIO_TERMS: dict[str, Callable[[float, float], tuple[float, float]]] = {
+    "recall": lambda q, w: (1 - q, q),
+    "specificity": lambda q, w: (q, 1 - q),
+    "f1": lambda q, w: (2 - q, q),
+    "fbeta": lambda q, w: (1 + w - w * q, w * q),
+    "jaccard": lambda q, w: (1.0, q),
 }
-"""Spread of num - q den over the true classes of a point (answered with the class, answered with another one)."""
+"""Spread of num - q den over the true classes of a point (answered with the class, answered with another one), by q and
+what a miss counts for."""
 
 
 def _of_class_influence(kind: str, k: int, table: Array) -> Influence:

@@ -40,6 +40,13 @@ def rare_class(n: int = 2_000) -> Made:
     return Pool(None, predictions, classes=[0, 1]), truth
 
 
+def rarely_found(n: int = 3_000) -> Made:
+    """Twelve points in a hundred are of class 1, a third of them are found, and no other point is taken for one."""
+    order = np.random.default_rng(19).permutation(n)
+    predictions, truth = ((np.arange(n) < round(share * n)).astype(np.int64)[order] for share in (0.04, 0.12))
+    return Pool(None, predictions, classes=[0, 1]), truth
+
+
 def two_levels(score: float, error: float, n: int = 10_000) -> Made:
     """Nine tenths at a high score with this error rate, one tenth at 0.6 (rightly)."""
     rng = np.random.default_rng(2)

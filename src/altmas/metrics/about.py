@@ -23,6 +23,7 @@ class About:
     lower_is_better  whether a smaller value is the better one
     over_classes     whether it is a mean over classes
     over_members     whether it is a mean over the points of its class
+    against_chance   whether it compares with what the frequencies of the classes alone would give
     right_or_wrong   whether it looks at nothing but whether the model is right
     proportion       what a share of points counts; None for any other metric
     rises_with       what the share counts that it rises with, if it is no share of points itself
@@ -40,6 +41,7 @@ class About:
     lower_is_better: bool = False
     over_classes: bool = False
     over_members: bool = False
+    against_chance: bool = False
     right_or_wrong: bool = False
     proportion: Proportion | None = None
     rises_with: Proportion | None = None
@@ -108,12 +110,17 @@ ABOUT = {
     "macro_precision": About("mean precision over the classes that are predicted", over_classes=True),
     "macro_recall": About("mean recall over the classes that occur", over_classes=True),
     "macro_f1": About("mean F1 over the classes", over_classes=True),
-    "kappa": About("agreement of model and labels beyond chance (1 is perfect, 0 is chance)", unit="agreement"),
+    "kappa": About(
+        "agreement of model and labels beyond chance (1 is perfect, 0 is chance)", against_chance=True, unit="agreement"
+    ),
     "weighted_kappa": About(
         "agreement of model and labels beyond chance, near misses counted in part (1 is perfect, 0 is chance)",
+        against_chance=True,
         unit="agreement",
     ),
-    "mcc": About("correlation of predictions and labels (1 is perfect, 0 is chance)", unit="a correlation"),
+    "mcc": About(
+        "correlation of predictions and labels (1 is perfect, 0 is chance)", against_chance=True, unit="a correlation"
+    ),
     "precision": About(
         "of the points called {0}, the share that truly are",
         proportion=_precision,

@@ -27,9 +27,6 @@ from altmas.types import Array
 
 PSEUDO_TRIALS = normal_quantile(0.95) ** 2
 """Members that are taken as seen of a mean over them, as far apart as can be (B9)."""
-AGAINST_CHANCE = ("kappa", "weighted_kappa", "mcc")
-"""Metrics that hang on how many points are of each class: with few labels of a rare one an estimate that is too low has
-a variance that is too small, and the end above it is that of a variance that does not shrink (V21)."""
 
 
 @dataclass(frozen=True)
@@ -312,19 +309,20 @@ def linearised_sum(metric: Metric, among: "Estimators", tails: Tails) -> Lineari
 def _left(metric: Metric, sides: Sides, union: Difference, items: ItemInfluence) -> tuple[float, float] | None:
     """How far the metric would move down and up if every unlabelled point were at one end of what it can be.
 
-    None for agreement against chance, means over classes, areas under curves and functions of users, whose first order
-    says less, and while fewer than `fewest_to_shrink` labels count.
+    None for means over classes, areas under curves and functions of users, whose first order says less; for agreement
+    against chance, where an estimate that is too low with few labels of a rare class has a variance that is too small;
+    and while fewer than `fewest_to_shrink` labels count.
     """
-    plain = all(part.is_table and not (part.about.over_classes or part.about.given) for _, part in metric.parts)
-    if (
-        not plain
-        or any(part.kind in AGAINST_CHANCE for _, part in metric.parts)
-        or union.drawn < RECIPE.fewest_to_shrink
-    ):
+    if union.drawn < RECIPE.fewest_to_shrink or not all(_may_shrink(part) for _, part in metric.parts):
         return None
     believed = sum(factor * side.items.dot(Estimated(among), among.labelled_weights) for factor, among, side in sides)
     low, high = (float((end * union.unlabelled_share).sum()) for end in items.range())
     return max(believed - low, 0.0), max(high - believed, 0.0)
+
+
+def _may_shrink(metric: Metric) -> bool:
+    about = metric.about
+    return metric.is_table and not (about.over_classes or about.against_chance or about.given)
 
 
 def _added(*reaches: tuple[float, float]) -> tuple[float, float]:

@@ -67,7 +67,7 @@ class Rich:
         ({"targets": {"accuracy": None}}, PlanError, "target for 'accuracy': None is not a number"),
         ({"thresholds": {"kappa": 0.5}}, PlanError, "threshold for 'kappa'"),
         ({"metrics": []}, MetricError, "no metric was asked for"),
-        ({"metrics": ["recal[cat]"]}, MetricError, "did you mean 'recall'"),
+        ({"metrics": ["recal[cat]"]}, MetricError, "did you mean 'recall\\[cat\\]'"),
         ({"metrics": [lambda y_true, y_pred: 0.0, lambda y_true, y_pred: 1.0]}, PlanError, "two metrics are called"),
         ({"method": "traditon"}, MethodError, "did you mean 'tradition'"),
         ({"definitions": {"hound": "a dog"}}, UnknownLabel, "label 'hound'"),

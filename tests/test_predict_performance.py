@@ -197,7 +197,7 @@ def test_texts_go_through_a_model_of_texts():
         ({"target": np.zeros((0, 2))}, "the model gave shape"),
         ({"corruptions": [lambda data, share, rng: data[:1]]}, "the model gave shape"),
         ({"corruptions": [lambda data, share, rng: data * np.nan]}, "not finite"),
-        ({"metrics": "recal[1]"}, "did you mean 'recall'"),
+        ({"metrics": "recal[1]"}, "did you mean 'recall\\[1\\]'"),
     ],
 )
 def test_what_cannot_be_predicted_is_refused(change, message):

@@ -74,6 +74,15 @@ def test_a_label_can_be_skipped_doubted_and_taken_back(tmp_path):
     assert "nothing to undo" in run("undo", path).out
 
 
+def test_undo_says_which_earlier_answer_counts_again(tmp_path):
+    path, _ = make_session(tmp_path)
+    (first,) = (one["id"] for one in json.loads(run("ask", path, "--json").out))
+    assert run("skip", path, first).code == run("tell", path, first, "cat").code == run("tell", path, first, "bird").code
+    assert run("undo", path).out.strip() == f"{first}: bird was taken back; it counts as cat again, as told before"
+    assert run("undo", path).out.strip() == f"{first}: cat was taken back; it is skipped again, as before"
+    assert run("undo", path).out.strip() == f"{first}: skip was taken back"
+
+
 def test_slices_come_with_their_number_of_points(tmp_path):
     path, truth = make_session(tmp_path)
     label_all(path, truth, 40)

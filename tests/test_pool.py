@@ -280,6 +280,13 @@ def test_whole_numbers_are_found_with_and_without_decimals(classes, labels, code
     assert [pool.find_class(label) for label in labels] == codes
 
 
+def test_labels_are_found_with_blanks_around_them_and_a_class_with_blanks_by_its_own_name():
+    pool = Pool(None, ["ham", "ham ", "spam", "4"])
+    found = [pool.find_class(label) for label in ("ham", "ham ", " ham", " spam\t", " 4 ", "4.0 ", "sp am", " ")]
+    assert found == [pool.find_class(name) for name in ("ham", "ham ", "ham", "spam", "4", "4")] + [None, None]
+    assert len(set(found)) == 5
+
+
 def test_ids_that_are_whole_numbers_are_found_with_decimals():
     pool = Pool(None, ["a", "b"] * 2, ids=["7", "8.0", "8", "x"])
     assert [pool.index(name) for name in ("7", 7, "7.0", "8.0", "8", "x")] == [0, 0, 0, 1, 2, 3]

@@ -412,7 +412,10 @@ class Pool:
         raise UnknownPoint(f"id {name!r} is not in this pool of {len(self):,} points{hint}; nothing was recorded")
 
     def find_class(self, label: object) -> int | None:
-        """The code of a class name, or None. "3" and "3.0" find the class 3, and true, 1 or "True" the class True."""
+        """The code of a class name, or None.
+
+        "3", "3.0" and " 3 " find the class 3, and true, 1 or "True" the class True.
+        """
         if type(label) is str and label in self._code_of_text:  # a log of 20,000 labels asks as often
             return self._code_of_text[label]
         return self._find_class(label)
@@ -421,7 +424,8 @@ class Pool:
         name = as_whole(plain(label))
         if not isinstance(name, str | int):
             return None
-        written = (*spellings(name), without_decimals(str(name)))
+        bare = str(name).strip()
+        written = (*spellings(name), without_decimals(str(name)), bare, without_decimals(bare))
         return next((self._code_of_class[text] for text in written if text in self._code_of_class), None)
 
     def code(self, label: object, *, where: str = "") -> int:

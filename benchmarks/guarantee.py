@@ -3,6 +3,7 @@
 boundary  sessions on six real pools with the threshold at the true value, so that every decision is a false one, looked
           at after every label; with the widths of intervals at 400 labels against normal ones from the same draws
 widths    uniform draws against Clopper-Pearson and Wilson
+default   sessions of the default method to 400 labels on the same pools: intervals with a proof and its own ones
 bets      other ways to bet on the same terms
 
 Sessions that are done are kept in a cache and not run again.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from unittest import mock
 
@@ -23,11 +24,18 @@ from scipy.stats import beta
 
 from altmas import guarantee
 from altmas.guarantee import Stage, Terms, horizons, interval, log_capital, terms
+from altmas.guaranteed import with_guarantee
+from altmas.history import History
 from altmas.intervals import wilson
+from altmas.methods import Assured, Task
+from altmas.methods.assured.recipe import EDITION
+from altmas.metrics import metric_set, truth_values
+from altmas.pool import Pool
 from altmas.ratios import OPEN, Ratio, TableRatio, linear_tables, table_ratio
+from altmas.simulate import label_until
 from altmas.types import Array
 from benchmarks.data import NamedPool, cache_folder, load
-from benchmarks.store import RESULTS, Runs, write_csv
+from benchmarks.store import RESULTS, RUNS, Runs, keep_csv, write_csv
 
 POOLS: Final = ("20news", "abt-buy-svm", "employment-ma", "banking77", "tweet-emotion-llm", "mnist-labelerrors")
 METRICS: Final = ("accuracy", "recall", "precision", "f1")
@@ -214,6 +222,56 @@ def boundary_rows(name: str, world: World) -> Iterator[dict[str, Any]]:
         }
 
 
+# ---------------------------------------------------------------- sessions of the default method
+
+
+def default(names: list[str], runs: int) -> None:
+    """Writes guarantee_default.csv: widths of both intervals of `assured`, from the same labels."""
+    rows = []
+    for name in names:
+        named = load(name)
+        done = Runs(RUNS / f"guarantee.{EDITION}.{name}.jsonl", "seed")
+        done.add(*(default_run(named, seed) for seed in sorted(set(range(runs)) - done.done())))
+        rows += default_rows(name, [run for run in done.read() if run["seed"] < runs])
+        print(name, flush=True)
+    keep_csv(RESULTS / "guarantee_default.csv", rows, "pool", "metric", count="runs")
+
+
+def default_run(named: NamedPool, seed: int) -> dict[str, Any]:
+    """{seed, metric: [value, ends of the usual interval, ends of the one with a proof, truth]}."""
+    pool = Pool(named.features, named.predictions, scores=named.scores, classes=named.classes)
+    k = pool.classes[1 if len(pool.classes) == 2 else int(np.bincount(pool.predictions).argmax())]
+    metrics = metric_set(["accuracy", *(f"{kind}[{k}]" for kind in METRICS[1:])], pool)
+    method, task = Assured(), Task(pool, metrics, seed=seed, budget=ENDS[-1])
+    history = label_until(method, task, History(len(pool)), ENDS[-1], 10, named.truth.__getitem__)
+    usual = method.estimate(task, history)
+    proven = with_guarantee(method, replace(task, guarantee=True), history, usual)
+    truth = truth_values(pool, named.truth, metrics)
+    line: dict[str, Any] = {"seed": seed}
+    for kind, metric in zip(METRICS, metrics, strict=True):
+        one, other = usual[metric.name], proven[metric.name]
+        line[kind] = [one.value, one.low, one.high, other.low, other.high, truth[metric.name]]
+    return line
+
+
+def default_rows(name: str, runs: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Mean widths of each metric, and how often both intervals held."""
+    for kind in METRICS:
+        _, low, high, proven_low, proven_high, truth = np.array([run[kind] for run in runs], np.float64).T
+        width, proven = float((high - low).mean()), float((proven_high - proven_low).mean())
+        yield {
+            "pool": name,
+            "metric": kind,
+            "edition": EDITION,
+            "runs": len(runs),
+            "width": round(width, 5),
+            "covered": round(float(((low <= truth + 1e-6) & (truth - 1e-6 <= high)).mean()), 3),
+            "proven_width": round(proven, 5),
+            "proven_covered": round(float(((proven_low <= truth + 1e-6) & (truth - 1e-6 <= proven_high)).mean()), 3),
+            "ratio": round(proven / width, 3) if width > 1e-9 else "",
+        }
+
+
 # ---------------------------------------------------------------- uniform draws
 
 
@@ -375,16 +433,18 @@ def beta_binomial(outcomes: Array, q: Array) -> tuple[Array, Array]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the guarantee costs, and how often it is broken.")
-    parser.add_argument("part", nargs="?", choices=("boundary", "widths", "bets", "all"), default="all")
+    parser.add_argument("part", nargs="?", choices=("boundary", "widths", "default", "bets", "all"), default="all")
     parser.add_argument("--pools", default=",".join(POOLS), help="comma-separated")
     parser.add_argument("--sessions", type=int, default=350, help="for each pool")
     parser.add_argument("--intervals", type=int, default=25, help="sessions of each pool whose intervals are computed")
-    parser.add_argument("--runs", type=int, default=30, help="for widths and bets")
+    parser.add_argument("--runs", type=int, default=30, help="for widths, default and bets")
     options = parser.parse_args()
     if options.part in ("widths", "all"):
         widths(options.runs)
     if options.part in ("boundary", "all"):
         boundary(options.pools.split(","), options.sessions, options.intervals)
+    if options.part in ("default", "all"):
+        default(options.pools.split(","), options.runs)
     if options.part in ("bets", "all"):
         bets(options.runs)
 

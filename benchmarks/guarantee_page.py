@@ -51,6 +51,31 @@ def totals() -> str:
     )
 
 
+def default() -> str:
+    """Widths of both intervals of the default method."""
+    head = ["pool", "metric", "runs", "width (covered)", "with a proof (covered)", "ratio"]
+    return markdown(head, [_default_line(row) for row in rows_of("guarantee_default")])
+
+
+def _default_line(row: dict[str, str]) -> list[str]:
+    usual, proven = (f"{float(row[f'{of}width']):.3f} ({float(row[f'{of}covered']):.2f})" for of in ("", "proven_"))
+    ratio = f"{float(row['ratio']):.2f}" if row["ratio"] else "–"
+    return [row["pool"], row["metric"], row["runs"], usual, proven, ratio]
+
+
+def default_totals() -> str:
+    """All lines together."""
+    rows = rows_of("guarantee_default")
+    ratios = [float(row["ratio"]) for row in rows if row["ratio"]]
+    mean, runs = float(np.exp(np.mean(np.log(ratios)))), [int(row["runs"]) for row in rows]
+    usual, proven = (np.mean([float(row[f"{of}covered"]) for row in rows]) for of in ("", "proven_"))
+    return (
+        f"`assured`, edition {rows[0]['edition']}, {min(runs)} sessions a pool: geometric mean {mean:.2f} over "
+        f"{len(ratios)} lines, largest {max(ratios):.2f}, smallest {min(ratios):.2f}; where a metric is exact there is "
+        f"no ratio. At 400 labels the usual intervals held in {usual:.3f}, those with a proof in {proven:.3f}."
+    )
+
+
 def widths() -> str:
     """Widths for uniform draws, with their ratio to Clopper and Pearson's."""
     head = ["accuracy", "labels", "Clopper-Pearson", "Wilson", "budget 400", "budget = labels", "no budget"]
@@ -83,7 +108,14 @@ def search() -> str:
 
 
 TABLES: Final = {
-    "guarantee.md": {"boundary": boundary, "totals": totals, "widths": widths, "bets": bets},
+    "guarantee.md": {
+        "boundary": boundary,
+        "totals": totals,
+        "widths": widths,
+        "default": default,
+        "default totals": default_totals,
+        "bets": bets,
+    },
     "recall-certificates.md": {"search": search},
 }
 

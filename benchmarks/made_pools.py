@@ -184,6 +184,15 @@ def never_true(n: int = 200) -> Made:
     return Pool(None, predictions, classes=[0, 1, 2]), truth
 
 
+def one_class_too_many(n: int = 3_000) -> Made:
+    """One answer in twelve is a class that never occurs."""
+    rng = np.random.default_rng(21)
+    truth = rng.integers(0, 2, n)
+    predictions = np.where(rng.random(n) < 0.15, 1 - truth, truth)
+    predictions[: n // 12] = 2
+    return Pool(None, predictions, classes=[0, 1, 2]), truth
+
+
 def small_slices(n: int = 1_000) -> Made:
     """Two small slices, one of them much worse than the rest: a few of the labels fall into either."""
     rng = np.random.default_rng(14)

@@ -46,6 +46,7 @@ from benchmarks.made_pools import (  # noqa: E402
     low_grades,
     many_classes,
     never_true,
+    one_class_too_many,
     opposite,
     plain,
     rare_class,
@@ -64,10 +65,10 @@ from benchmarks.tables import DOCS, markdown  # noqa: E402
 
 TABLE = RESULTS / "validity.csv"
 PAGE = DOCS / "validity.md"
-EDITIONS = ("3.2", EDITION)
+EDITIONS = ("3.2", "3.3", EDITION)
 """Editions of `assured` whose rows the table may have, the present one last."""
-CHANGED = ("kappa", "weighted_kappa", "mcc", "fbeta")
-"""Metrics of which the present edition has other intervals than the one before."""
+CHANGED = {"3.3": ("kappa", "weighted_kappa", "mcc", "fbeta"), "3.4": ("macro_recall", "macro_f1", "macro_precision")}
+"""Metrics of which an edition has other numbers than the one before."""
 STEP, EARLY = 10, 30
 """Labels told between two looks at the waiting points; labels after which a pool grows."""
 
@@ -137,6 +138,7 @@ CASES: dict[str, Case] = {
     "few differ": Case(few_differ, (50, 100, 300), ("v2: accuracy - v1: accuracy", "v2: f1[1] - v1: f1[1]")),
     "scores too high": Case(scores_too_high, (60, 100, 300), ("average_precision", "roc_auc")),
     "never true": Case(never_true, (40, 100, 190), ("macro_recall", "macro_f1")),
+    "one class too many": Case(one_class_too_many, (40, 60, 100, 300), ("macro_f1", "macro_precision")),
     "wide": Case(wide, (10, 40, 200, 1000), ("accuracy", "recall[1]")),
 }
 
@@ -252,8 +254,9 @@ class Cell:
     def editions(self) -> tuple[str, ...]:
         """The editions that give the same numbers here, the earliest first."""
         metrics = CASES[self.case].metrics if self.method == "assured" else ()
-        changed = any(isinstance(metric, str) and metric.startswith(CHANGED) for metric in metrics)
-        return EDITIONS[-1:] if changed else EDITIONS
+        names = [metric for metric in metrics if isinstance(metric, str)]
+        changes = [edition for edition, kinds in CHANGED.items() if any(name.startswith(kinds) for name in names)]
+        return EDITIONS[EDITIONS.index(max(changes)) :] if changes else EDITIONS
 
     @property
     def path(self) -> Path:

@@ -64,6 +64,7 @@ class Difference:
     samples  stages with at least one label;  known (N,) labels, -1 where there is none
     inside   (N,) mask of the points the estimate is about;  skipped  rows that got no label
     domains  rows that came together, in order; None for a pool that never grew
+    by_rows  the rows of the table that its samples are counted by (V27); None to count them together
     """
 
     samples: Sequence[StageSample]
@@ -72,6 +73,7 @@ class Difference:
     inside: Mask
     skipped: Array
     domains: Sequence[slice] | None = None
+    by_rows: RowCodes | None = None
 
     @property
     def predictions(self) -> Array:
@@ -112,6 +114,12 @@ class Difference:
     @cached_property
     def parts(self) -> list[Part]:
         """The stages as they are seen from the points inside, one for each domain."""
+        if self.by_rows is None:
+            return self._parts_together
+        return [part.counted_by(self.by_rows, self.known, self.weight) for part in self._parts_together]
+
+    @cached_property
+    def _parts_together(self) -> list[Part]:
         if self.domains is None or len(self.domains) == 1:
             shares = self.shares
             if not self.inside.all():

@@ -19,7 +19,7 @@ from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.variance import Group, Terms, Together
 from altmas.methods.assured.weights import Without
 from altmas.methods.assured.whole_groups import points_at_once, sums
-from altmas.metrics import Metric
+from altmas.metrics import Metric, RowCodes
 from altmas.metrics.influence import ItemInfluence, sum_of_items
 from altmas.pool import Pool
 from altmas.task import Task
@@ -47,6 +47,7 @@ class Linearised:
     estimator  of all points that it is about;  sides  (factor, estimator of its points, side) of each part
     unreached  points that no stage with a label is about: they may be anything
     together  what points of one group have in common, where whole groups are drawn; else None
+    never_right  variance of the rows of the table in which no labelled answer was right (V28)
     """
 
     metric: Metric
@@ -72,6 +73,7 @@ class Linearised:
     too_low: float = 0.0
     unreached: int = 0
     together: Together | None = None
+    never_right: float = 0.0
 
     @cached_property
     def members(self) -> int:
@@ -143,7 +145,7 @@ class Linearised:
             believed += 2 * math.prod(scales) * self.together.believed
         worth = sum(group.worth for group in self.groups)
         blend = (RECIPE.prior_df * believed + worth * shown) / (RECIPE.prior_df + worth)
-        return max(shown, blend), believed
+        return max(shown, blend) + self.never_right, believed
 
     @cached_property
     def _of_one_trial(self) -> float:
@@ -232,6 +234,7 @@ def linearised(among: Difference, metric: Metric, tails: Tails, about: Differenc
         too_low=high,
         unreached=int(among.unreached.sum()),
         together=together,
+        never_right=terms.of_rows_never_right(),
         estimator=among,
         sides=((1.0, among, side),),
     )
@@ -301,6 +304,7 @@ def linearised_sum(metric: Metric, among: "Estimators", tails: Tails) -> Lineari
         too_low=too_low + high,
         unreached=int(union.unreached.sum()),
         together=together,
+        never_right=summed.of_rows_never_right(),
         estimator=union,
         sides=sides,
     )
@@ -456,23 +460,27 @@ class Estimators:
 
     def __init__(self, samples: list[StageSample], task: Task, history: History, pool: Pool | None = None) -> None:
         self.samples, self.pool, self.history, self.beyond = samples, pool or task.pool, history, task.beyond
-        self._estimators: dict[bytes | None, Difference] = {}
+        self._estimators: dict[tuple[object, ...], Difference] = {}
 
-    def __call__(self, members: Array | None) -> Difference:
-        """The estimator of the members (the whole pool by default)."""
-        key = None if members is None else np.packbits(members).tobytes()
+    def __call__(self, members: Array | None, by_rows: RowCodes | None = None) -> Difference:
+        """The estimator of the members (the whole pool by default), whose samples may be counted by rows (V27)."""
+        key = None if members is None else np.packbits(members).tobytes(), None if by_rows is None else by_rows.key
         if key not in self._estimators:
             inside = np.ones(len(self.pool), np.bool_) if members is None else members
             skipped = np.array(list(self.history.skipped), np.int64)
             domains = self.history.domains if self.history.grown else None
-            self._estimators[key] = Difference(self.samples, self.pool, self.history.known, inside, skipped, domains)
+            about = self.samples, self.pool, self.history.known, inside, skipped, domains
+            self._estimators[key] = Difference(*about, by_rows)
         return self._estimators[key]
 
     def of(self, metric: Metric) -> Difference:
         """The estimator of a metric's points; of those whose labels it depends on once most of these are known (V12).
 
-        With few labels among them all points of the metric tell more: they show how far the belief is off.
+        With few labels among them all points of the metric tell more: they show how far the belief is off. A mean over
+        classes hangs on rows of the table that have few points and few labels each: it is counted by rows.
         """
+        if metric.about.over_classes and metric.is_table:
+            return self(metric.members(self.pool), metric.rows(metric, self.pool))
         deciding = None if self.beyond else metric.deciding_points(self.pool)
         if deciding is None or not deciding.any() or 2 * (self.history.known[deciding] >= 0).sum() < deciding.sum():
             return self(metric.members(self.pool))

@@ -4,15 +4,17 @@ A part is what the difference estimator (estimator.py) adds up: one for each sta
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from altmas.belief import Belief
+from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
 from altmas.methods.assured.whole_groups import heads, points_of_draw
+from altmas.metrics import RowCodes
 from altmas.metrics.influence import ItemInfluence
 from altmas.types import Array
 
@@ -140,6 +142,29 @@ class Part:
         return cls(
             number, sample.stage, sample.belief, np.ones(1), nothing, labelled_rows, rest, np.zeros(0), weight[nothing]
         )
+
+    def counted_by(self, rows: RowCodes, known: Array, weight: Array) -> "Part":
+        """The part with expansions that add up to the points left in each row of a table, as far as labels ask for it.
+
+        The sample of a row stands for S of the U points that are left in it: how many were drawn there is luck. Where
+        the belief is right about the row that matters little. Where its residuals e = (1 if right, else 0) - f are all
+        to one side, S / U of what they should correct is far too much or too little. The expansions q of the row are
+        multiplied by
+            1 + w (U - S) / S,    w = max(0, 1 - wary_of_rows sum (q e)^2 / (sum q e)^2),                       (V27)
+        with w = 0 for a label alone and for residuals that cancel out, and nearly 1 for many that are alike.
+        """
+        if not self.ratio or self.units is not None or not len(self.rows):
+            return self
+        free = np.ones(len(self.rows), np.bool_) if self.alone is None else ~self.alone
+        left = self.rest if self.alone is None or self.stage.whole is None else self.rest & ~self.stage.whole
+        own, expansion = rows.codes[self.rows], self.expansion * self.weight * free
+        believed = self.belief.rows(self.rows)[np.arange(len(own)), own]
+        off = expansion * ((known[self.rows] == own) - believed)
+        total, squares, stands_for = (np.bincount(own, values, rows.count) for values in (off, off**2, expansion))
+        points = np.bincount(rows.codes[left], weight[left], rows.count)
+        alike = np.maximum(0.0, 1 - RECIPE.wary_of_rows * squares / np.maximum(total**2, 1e-300))
+        more = np.divide(points - stands_for, stands_for, out=np.zeros(rows.count), where=stands_for > 0)
+        return replace(self, expansion=self.expansion * np.where(free, 1 + (alike * more)[own], 1.0))
 
     def share_at(self, rows: Array | slice) -> Array:
         """c_s of these points, each by its fold; (1,) if it is the same for all."""

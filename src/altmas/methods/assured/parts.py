@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.belief import Belief
-from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.stages import Stage
 from altmas.methods.assured.whole_groups import heads, points_of_draw
 from altmas.metrics import RowCodes
@@ -150,7 +149,7 @@ class Part:
         the belief is right about the row that matters little. Where its residuals e = (1 if right, else 0) - f are all
         to one side, S / U of what they should correct is far too much or too little. The expansions q of the row are
         multiplied by
-            1 + w (U - S) / S,    w = max(0, 1 - wary_of_rows sum (q e)^2 / (sum q e)^2),                       (V27)
+            1 + w (U - S) / S,    w = max(0, 1 - sum (q e)^2 / (sum q e)^2),                       (V27)
         with w = 0 for a label alone and for residuals that cancel out, and nearly 1 for many that are alike.
         """
         if not self.ratio or self.units is not None or not len(self.rows):
@@ -162,7 +161,7 @@ class Part:
         off = expansion * ((known[self.rows] == own) - believed)
         total, squares, stands_for = (np.bincount(own, values, rows.count) for values in (off, off**2, expansion))
         points = np.bincount(rows.codes[left], weight[left], rows.count)
-        alike = np.maximum(0.0, 1 - RECIPE.wary_of_rows * squares / np.maximum(total**2, 1e-300))
+        alike = np.maximum(0.0, 1 - squares / np.maximum(total**2, 1e-300))
         more = np.divide(points - stands_for, stands_for, out=np.zeros(rows.count), where=stands_for > 0)
         return replace(self, expansion=self.expansion * np.where(free, 1 + (alike * more)[own], 1.0))
 

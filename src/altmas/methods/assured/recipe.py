@@ -34,7 +34,6 @@ class Recipe:
 
     Estimate
     labels_per_class   labels of each class that make half of the correction part of the point of linearisation
-    wary_of_rows       mean squares of residuals that their squared mean has to have before a row is counted by itself
     prior_df           squared residuals that the belief's own expectation of them is worth
     fewest_to_shrink   drawn labels below which no variance is taken to shrink to the side of fewer errors
 
@@ -82,7 +81,6 @@ class Recipe:
     ranking_uniform: float = 0.15
 
     labels_per_class: float = 4.0
-    wary_of_rows: float = 1.0
     prior_df: float = 4.0
     fewest_to_shrink: int = 40
 

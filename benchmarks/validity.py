@@ -536,7 +536,7 @@ better. Where some runs had no interval, because too few labels counted, the num
 and coverage is that of these. Nothing was tuned on the pools *letters*, *drift*, *two models* and *wide*; the others
 were looked at while the interval rule was chosen. {editions}
 
-- {cells} cells, mean coverage of all intervals {mean:.3f}. Cells below 0.93 beyond noise (fewer held than in 1 of 40
+- {cells} cells, mean coverage of all intervals {mean:.4f}. Cells below 0.93 beyond noise (fewer held than in 1 of 40
   times if each held with 0.93): {short} ({names}).
 - In the {both} cells in lockstep that random sampling has as well its intervals, Wilson's with exact bounds (B4),
   hold in {theirs:.3f} on average, those of `assured` in {ours:.3f}. Where few errors are met, no rule that keeps

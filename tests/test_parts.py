@@ -454,6 +454,16 @@ def test_a_row_in_which_no_label_was_right_adds_the_variance_of_a_share_of_few_t
     assert linearised(among.of(accuracy), accuracy, Tails.of(1.96)).never_right == 0
 
 
+def test_a_difference_of_means_over_classes_has_what_rows_never_right_add_to_either_side():
+    pool, truth = one_class_too_many()
+    second = np.where(np.arange(len(pool)) % 5 == 0, 1 - np.minimum(pool.predictions, 1), pool.predictions)
+    pool = altmas.Pool(None, {"v1": pool.predictions, "v2": second}, classes=[0, 1, 2])
+    among, task = estimators_at(pool, truth, "v2: macro_f1 - v1: macro_f1", 40, seed=1)
+    both = linearised_sum(task.metrics[0], among, Tails.of(1.96))
+    alone = [linearised(among.of(part), part, Tails.of(1.96)).never_right for _, part in task.metrics[0].parts]
+    assert min(alone) > 0 and both.never_right == pytest.approx(sum(alone))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [40, 60])
 def test_means_over_classes_hold_where_a_class_is_answered_and_never_true(labels):

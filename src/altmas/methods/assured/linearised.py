@@ -16,7 +16,7 @@ from altmas.intervals import Evidence, Tails, normal_quantile, variance_at_trial
 from altmas.methods.assured.estimator import Base, Difference, Estimated, Sides
 from altmas.methods.assured.parts import Mask, StageSample
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.variance import Group, Terms, Together
+from altmas.methods.assured.variance import Group, Terms, Together, of_rows_never_right
 from altmas.methods.assured.weights import Without
 from altmas.methods.assured.whole_groups import points_at_once, sums
 from altmas.metrics import Metric, RowCodes
@@ -234,7 +234,7 @@ def linearised(among: Difference, metric: Metric, tails: Tails, about: Differenc
         too_low=high,
         unreached=int(among.unreached.sum()),
         together=together,
-        never_right=terms.of_rows_never_right(),
+        never_right=of_rows_never_right(among, side.items),
         estimator=among,
         sides=((1.0, among, side),),
     )
@@ -304,7 +304,7 @@ def linearised_sum(metric: Metric, among: "Estimators", tails: Tails) -> Lineari
         too_low=too_low + high,
         unreached=int(union.unreached.sum()),
         together=together,
-        never_right=summed.of_rows_never_right(),
+        never_right=sum(factor**2 * of_rows_never_right(estimator, side.items) for factor, estimator, side in sides),
         estimator=union,
         sides=sides,
     )

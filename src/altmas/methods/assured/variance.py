@@ -170,26 +170,6 @@ class Terms:
             lowered=lowered,
         )
 
-    def of_rows_never_right(self) -> float:
-        """The variance that rows of the table add in which no labelled answer was right.                      (V28)
-
-        A mean over classes takes each row for itself. Where m labels of a row all were wrong, their residuals show no
-        variance, and with few of them the belief still has many right: the share q of right answers has the variance
-            q~ (1 - q~) / m,   q~ = (1/2) / (m + 1),
-        as in (B7), times the square of how far the unlabelled points of the row can move the metric. 0 where samples
-        are counted together.
-        """
-        rows = self.among.by_rows
-        if rows is None:
-            return 0.0
-        codes, open_ = rows.codes[self.rows], np.flatnonzero(self.among.unlabelled)
-        labels, right = (np.bincount(codes, of, rows.count) for of in (None, self.among.known[self.rows] == codes))
-        lowest, highest = self.items.range()
-        reach = np.bincount(rows.codes[open_], (highest - lowest)[open_], rows.count)
-        wrong = (labels > 0) & (right == 0)
-        share = 0.5 / (labels[wrong] + 1)
-        return float((reach[wrong] ** 2 * share * (1 - share) / labels[wrong]).sum())
-
     def _met(self, points: Mask, end: Array, sign: float, together: Together | None) -> Met:
         """end  (N,) D of each point at one end of its range;  sign  1 for the upper one, -1 for the lower."""
         among, sampled = self.among, points[self.rows]
@@ -203,6 +183,28 @@ class Terms:
     @cached_property
     def _expansion(self) -> Array:
         return np.concatenate([part.share_at(part.rows) * part.expansion for part in self.among.parts])
+
+
+def of_rows_never_right(among: Difference, items: ItemInfluence) -> float:
+    """The variance that rows of the table add in which no labelled answer was right.                          (V28)
+
+    A mean over classes takes each row for itself. Where m labels of a row all were wrong, their residuals show no
+    variance, and with few of them the belief still has many right: the share q of right answers has the variance
+        q~ (1 - q~) / m,   q~ = (1/2) / (m + 1),
+    as in (B7), times the square of how far the unlabelled points of the row can move the metric. 0 where samples are
+    counted together.
+    """
+    rows = among.by_rows
+    if rows is None:
+        return 0.0
+    sampled, open_ = np.concatenate([part.rows for part in among.parts]), np.flatnonzero(among.unlabelled)
+    codes = rows.codes[sampled]
+    labels, right = (np.bincount(codes, of, rows.count) for of in (None, among.known[sampled] == codes))
+    lowest, highest = items.range()
+    reach = np.bincount(rows.codes[open_], (highest - lowest)[open_], rows.count)
+    wrong = (labels > 0) & (right == 0)
+    share = 0.5 / (labels[wrong] + 1)
+    return float((reach[wrong] ** 2 * share * (1 - share) / labels[wrong]).sum())
 
 
 def _sum_and_squares(terms: Array) -> tuple[float, float]:

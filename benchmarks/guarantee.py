@@ -227,7 +227,7 @@ def boundary_rows(name: str, world: World) -> Iterator[dict[str, Any]]:
 
 def default(names: list[str], runs: int) -> None:
     """Writes guarantee_default.csv: widths of both intervals of `assured`, from the same labels."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in names:
         named = load(name)
         done = Runs(RUNS / f"guarantee.{EDITION}.{name}.jsonl", "seed")

@@ -48,6 +48,11 @@ ERROR: Final = 0.05
 # ---------------------------------------------------------------- sessions with a cheap belief
 
 
+def class_asked_for(named: NamedPool) -> int:
+    """The class of recall, precision and F1: the second of two, else the one that is predicted most often."""
+    return 1 if len(named.classes) == 2 else int(np.bincount(named.predictions).argmax())
+
+
 @dataclass(frozen=True)
 class World:
     """A pool with its metrics as ratios, and what is known of its points before any label."""
@@ -60,9 +65,8 @@ class World:
 
     @classmethod
     def of(cls, named: NamedPool) -> World:
-        """Class k is the second of two, else the one that is predicted most often."""
         n_classes = len(named.classes)
-        k = 1 if n_classes == 2 else int(np.bincount(named.predictions).argmax())
+        k = class_asked_for(named)
         metrics = {
             kind: table_ratio(*linear_tables(kind, n_classes, () if kind == "accuracy" else (k,)), named.predictions)
             for kind in METRICS
@@ -238,10 +242,10 @@ def default(names: list[str], runs: int) -> None:
 
 
 def default_run(named: NamedPool, seed: int) -> dict[str, Any]:
-    """{seed, metric: [value, ends of the usual interval, ends of the one with a proof, truth]}."""
+    """{seed, metric: [estimate, ends of the usual interval, ends of the one with a proof, truth]}."""
     pool = Pool(named.features, named.predictions, scores=named.scores, classes=named.classes)
-    k = pool.classes[1 if len(pool.classes) == 2 else int(np.bincount(pool.predictions).argmax())]
-    metrics = metric_set(["accuracy", *(f"{kind}[{k}]" for kind in METRICS[1:])], pool)
+    name = pool.classes[class_asked_for(named)]
+    metrics = metric_set(["accuracy", *(f"{kind}[{name}]" for kind in METRICS[1:])], pool)
     method, task = Assured(), Task(pool, metrics, seed=seed, budget=ENDS[-1])
     history = label_until(method, task, History(len(pool)), ENDS[-1], 10, named.truth.__getitem__)
     usual = method.estimate(task, history)

@@ -67,7 +67,10 @@ TABLE = RESULTS / "validity.csv"
 PAGE = DOCS / "validity.md"
 EDITIONS = ("3.2", "3.3", EDITION)
 """Editions of `assured` whose rows the table may have, the present one last."""
-CHANGED = {"3.3": ("kappa", "weighted_kappa", "mcc", "fbeta"), "3.4": ("macro_recall", "macro_f1", "macro_precision")}
+CHANGED = {
+    "3.3": ("kappa", "weighted_kappa", "mcc", "fbeta"),
+    "3.4": ("macro_recall", "macro_f1", "macro_precision", "balanced_accuracy"),
+}
 """Metrics of which an edition has other numbers than the one before."""
 STEP, EARLY = 10, 30
 """Labels told between two looks at the waiting points; labels after which a pool grows."""

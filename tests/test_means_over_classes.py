@@ -14,6 +14,7 @@ from altmas.methods.assured.weights import with_steady_members
 from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 from assured_world import share_of
+from benchmarks.made_pools import one_class_too_many
 
 MEANS = ("macro_f1", "balanced_accuracy", "macro_precision", "kappa", "accuracy")
 
@@ -184,3 +185,27 @@ def test_means_over_classes_have_no_interval_with_few_labels(classes, least):
 def _drawn(pool, truth, labels, seed):
     task = Task(pool, metric_set(["macro_recall"], pool), seed=seed)
     return list(label_until(Assured(), task, History(len(pool)), labels, 10, truth.__getitem__).labels)
+
+
+@pytest.mark.parametrize("kind", ["skips", "weights", "groups", "future"])
+def test_counting_by_rows_holds_and_lets_waiting_items_be_in_every_kind_of_session(kind):
+    """One answer in twelve is a class that never occurs; a ninth of the items is skipped, or rows or groups count."""
+    made, truth = one_class_too_many(600)
+    rng = np.random.default_rng(3)
+    columns = {"weights": {"weights": rng.integers(1, 5, 600)}, "groups": {"group": rng.integers(0, 80, 600)}}
+    asked = {"groups": {"draw": "groups"}, "future": {"about": "future"}}
+    pool = altmas.Pool(None, made.predictions, classes=[0, 1, 2], **columns.get(kind, {}))
+    session = altmas.Session.create(None, pool, metrics=["macro_f1", "macro_precision"], seed=1, **asked.get(kind, {}))
+    for number, query in enumerate(query for _ in range(9) for query in session.ask(10)):
+        if kind == "skips" and number % 9 == 0:
+            session.skip(query.id, "unreadable")
+        else:
+            session.tell(query.id, int(truth[query.index]))
+    told = session.estimate()
+    exact = truth_values(pool, truth, metric_set(["macro_f1", "macro_precision"], pool))
+    assert all(estimate.low <= exact[estimate.metric] <= estimate.high for estimate in told)
+    assert all(estimate.high - estimate.low < 0.7 for estimate in told)
+    session.ask(15)
+    assert [(one.low, one.value, one.high) for one in session.estimate()] == [
+        (one.low, one.value, one.high) for one in told
+    ]

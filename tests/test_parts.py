@@ -19,6 +19,7 @@ from altmas.metrics import metric_set, truth_values
 from altmas.simulate import label_until
 from altmas.task import Task
 from assured_world import belief, constant_belief, world
+from benchmarks.made_pools import one_class_too_many
 
 POOL, TRUTH = world(n=40, accuracy=0.7)
 AGREE = np.linspace(0.3, 0.95, 40)
@@ -376,15 +377,6 @@ def test_a_difference_of_precisions_is_exact_once_every_answer_of_the_class_is_l
 # ---------------------------------------------------------------- means over classes: rows of the table
 
 
-def one_class_too_many(n=1_200, seed=21) -> tuple[altmas.Pool, np.ndarray]:
-    """One answer in twelve is a class that never occurs."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, 2, n)
-    answers = np.where(rng.random(n) < 0.15, 1 - truth, truth)
-    answers[: n // 12] = 2
-    return altmas.Pool(None, answers, classes=[0, 1, 2]), truth
-
-
 def estimators_at(pool, truth, metric, labels, seed=0) -> tuple[Estimators, Task]:
     task = Task(pool, metric_set([metric], pool), seed=seed)
     history = label_until(Assured(), task, History(len(pool)), labels, 10, truth.__getitem__)
@@ -394,7 +386,7 @@ def estimators_at(pool, truth, metric, labels, seed=0) -> tuple[Estimators, Task
 
 def test_a_row_whose_labels_are_all_off_to_one_side_is_counted_by_itself():
     """(V27) by a loop; the plain parts serve every metric that is no mean over classes."""
-    pool, truth = one_class_too_many()
+    pool, truth = one_class_too_many(1_200)
     among, task = estimators_at(pool, truth, "macro_f1", 120)
     plain, by_rows = among(None), among.of(task.metrics[0])
     assert among.of(metric_set(["accuracy"], pool)[0]) is plain and len(plain.parts) == len(by_rows.parts) > 1
@@ -434,7 +426,7 @@ def test_one_label_of_a_row_changes_no_expansion():
 
 def test_a_row_in_which_no_label_was_right_adds_the_variance_of_a_share_of_few_trials():
     """(V28) by a loop."""
-    pool, truth = one_class_too_many()
+    pool, truth = one_class_too_many(1_200)
     among, task = estimators_at(pool, truth, "macro_f1", 40, seed=1)
     linear = linearised(among.of(task.metrics[0]), task.metrics[0], Tails.of(1.96))
     lowest, highest = linear.sides[0][2].items.range()
@@ -455,7 +447,7 @@ def test_a_row_in_which_no_label_was_right_adds_the_variance_of_a_share_of_few_t
 
 
 def test_a_difference_of_means_over_classes_has_what_rows_never_right_add_to_either_side():
-    pool, truth = one_class_too_many()
+    pool, truth = one_class_too_many(1_200)
     second = np.where(np.arange(len(pool)) % 5 == 0, 1 - np.minimum(pool.predictions, 1), pool.predictions)
     pool = altmas.Pool(None, {"v1": pool.predictions, "v2": second}, classes=[0, 1, 2])
     among, task = estimators_at(pool, truth, "v2: macro_f1 - v1: macro_f1", 40, seed=1)

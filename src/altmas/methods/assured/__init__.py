@@ -458,9 +458,9 @@ class _Held(Assured):
 
 
 def _without_draws(metric: Metric, task: Task, history: History) -> Estimate:
-    """What labels tell that were all volunteered: the metric itself once each of its points has one, else nothing.
+    """What labels tell of which none was drawn: the metric itself once all points that it is about have one.
 
-    A random sample of all points is no other one, so it is estimated as from that.
+    Labels of all points are a random sample of all points, so that `tradition` says what is exact then. Else nothing.
     """
     members = metric.members(task.pool)
     if not (history.known[slice(None) if members is None else members] >= 0).all():

@@ -193,6 +193,22 @@ def one_class_too_many(n: int = 3_000) -> Made:
     return Pool(None, predictions, classes=[0, 1, 2]), truth
 
 
+def few_answers_for_many(n: int = 3_000) -> Made:
+    """Twenty classes, found in 0.4 to 1 of the cases; what is wrong is answered with one of the first six."""
+    rng = np.random.default_rng(77)
+    truth = rng.integers(0, 20, n)
+    right = rng.random(n) < np.linspace(0.4, 1, 20)[truth]
+    predictions, order = np.where(right, truth, rng.integers(0, 6, n)), rng.permutation(n)
+    return Pool(None, predictions[order], classes=list(range(20))), truth[order]
+
+
+def one_answer_for_many(n: int = 3_000) -> Made:
+    """Six classes, one in six; half of those of five classes are answered with the sixth, which is always found."""
+    rng = np.random.default_rng(78)
+    truth = rng.integers(0, 6, n)
+    return Pool(None, np.where(rng.random(n) < 0.5, truth, 0), classes=list(range(6))), truth
+
+
 def small_slices(n: int = 1_000) -> Made:
     """Two small slices, one of them much worse than the rest: a few of the labels fall into either."""
     rng = np.random.default_rng(14)

@@ -40,12 +40,14 @@ from benchmarks.made_pools import (  # noqa: E402
     Made,
     cluster,
     drift,
+    few_answers_for_many,
     few_differ,
     hidden_positives,
     letters,
     low_grades,
     many_classes,
     never_true,
+    one_answer_for_many,
     one_class_too_many,
     opposite,
     plain,
@@ -65,11 +67,12 @@ from benchmarks.tables import DOCS, markdown  # noqa: E402
 
 TABLE = RESULTS / "validity.csv"
 PAGE = DOCS / "validity.md"
-EDITIONS = ("3.2", "3.3", EDITION)
+EDITIONS = ("3.2", "3.3", "3.4", EDITION)
 """Editions of `assured` whose rows the table may have, the present one last."""
 CHANGED = {
     "3.3": ("kappa", "weighted_kappa", "mcc", "fbeta"),
     "3.4": ("macro_recall", "macro_f1", "macro_precision", "balanced_accuracy"),
+    "3.5": ("macro_recall", "macro_f1", "macro_precision", "balanced_accuracy"),
 }
 """Metrics of which an edition has other numbers than the one before."""
 STEP, EARLY = 10, 30
@@ -101,6 +104,8 @@ OF_TWO_MODELS = (
 )
 
 OF_FEW_LABELS = ("accuracy", "share[1]", "precision[1]", "recall[1]", "f1[1]", "kappa")
+
+MEANS_OVER_CLASSES = ("macro_recall", "macro_f1", "macro_precision")
 
 OF_SMALL_SLICES = (
     "accuracy@part=worse",
@@ -142,6 +147,8 @@ CASES: dict[str, Case] = {
     "scores too high": Case(scores_too_high, (60, 100, 300), ("average_precision", "roc_auc")),
     "never true": Case(never_true, (40, 100, 190), ("macro_recall", "macro_f1")),
     "one class too many": Case(one_class_too_many, (40, 60, 100, 300), ("macro_f1", "macro_precision")),
+    "few answers for many": Case(few_answers_for_many, (60, 100, 150, 300), MEANS_OVER_CLASSES),
+    "one answer for many": Case(one_answer_for_many, (60, 100, 150, 300), MEANS_OVER_CLASSES),
     "wide": Case(wide, (10, 40, 200, 1000), ("accuracy", "recall[1]")),
 }
 

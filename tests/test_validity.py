@@ -73,7 +73,7 @@ def test_the_edition_changes_when_the_numbers_do():
         history = validity.told(method, task, truth, History(len(pool)), 100, validity.TELLINGS["lockstep"])
         estimate = method.estimate(task, history)[0]
         assert (estimate.value, estimate.low, estimate.high) == pytest.approx(expected, abs=0.002), case
-    assert EDITION == "3.4"
+    assert EDITION == "3.5"
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ from altmas.methods.assured.fitted_weight import supposed
 from altmas.methods.assured.logistic import log_odds, logistic_fit, sigmoid
 from altmas.methods.assured.parts import FEW, Mask, Part, StageSample, in_shares, residuals_of, shares_among, shares_in
 from altmas.methods.assured.recipe import RECIPE
-from altmas.methods.assured.weights import Without, shifted_odds, with_steady_members
+from altmas.methods.assured.weights import Without, kept_of_members, shifted_odds, with_steady_members
 from altmas.metrics import LabelWeights, Metric, RowCodes, Weights, table_of
 from altmas.metrics.formulas import positive
 from altmas.metrics.influence import ItemInfluence
@@ -116,7 +116,7 @@ class Difference:
         """The stages as they are seen from the points inside, one for each domain."""
         if self.by_rows is None:
             return self._parts_together
-        return [part.counted_by(self.by_rows, self.known, self.weight) for part in self._parts_together]
+        return [part.counted_by(self.by_rows, self.weight) for part in self._parts_together]
 
     @cached_property
     def _parts_together(self) -> list[Part]:
@@ -206,12 +206,15 @@ class Difference:
     @cached_property
     def noise_of_members(self) -> Array:
         """(C,) variance of the estimated number of members of each class, as the residuals of the samples show it."""
-        noise = np.zeros(self.n_classes)
+        return np.asarray(sum((squares.sum(0) for _, squares in self._squares_of_members), np.zeros(self.n_classes)))
+
+    @property
+    def _squares_of_members(self) -> Iterator[tuple[Array, Array]]:
+        """For each part its rows, and (n, C) the squared terms of the estimated numbers of members."""
         for part in self.parts:
             residuals = -part.belief.rows(part.rows)
             residuals[np.arange(len(part.rows)), self.known[part.rows]] += 1
-            noise += (part.terms(part.weight)[:, None] ** 2 * residuals**2).sum(0)
-        return noise
+            yield part.rows, part.terms(part.weight)[:, None] ** 2 * residuals**2
 
     @cached_property
     def unmet_classes(self) -> int:
@@ -362,10 +365,33 @@ class Difference:
         if metric.about.fitted:
             fitted = supposed(items, self.parts, self.known, self.weight)
             value += sum(map(partial(_moved_by_supposing, items), self.parts, fitted))
-        shift = self._shift_to_labels(metric, value) if metric.about.over_members else 0.0
+        shift = 0.0
         if not self.unlabelled.any():
-            value, shift = metric.value(self.pool, self.known_weights), 0.0
+            value = metric.value(self.pool, self.known_weights)
+        elif metric.about.over_members:
+            shift = self._shift_to_labels(metric, value)
+        elif metric.mean_of_recalls:
+            shift = self._shift_of_recalls(base.table(self._by_predictions))
         return Side(value + shift, items, items.spread(base), fitted, shift)
+
+    def _shift_of_recalls(self, base: Array) -> float:
+        """By how much a mean of recalls is moved because it is convex in the members that its labels put.
+
+        (V15) linearises recalls at members s0, of which a share k is from the same labels. The mean over the C classes
+        that occur is then too high by
+            (k / C) sum over c of b_c,    b_c = -Cov(t_c - R0_c s_c, s_c) / s0_c^2 between R0_c - 1 and R0_c  (V30)
+        t_c of the s_c members answered with their class, the covariance that of squared terms. The estimate is moved
+        by half of that, and its interval reaches as much further on both sides.
+        """
+        members, counted = base.sum(0), base.sum(0) > 0
+        recall = np.divide(np.diagonal(base), members, out=np.zeros(len(base)), where=counted)
+        together = np.zeros(len(base))
+        for rows, squares in self._squares_of_members:
+            right = np.equal.outer(self.predictions[rows], np.arange(len(base)))
+            together += (squares * (right - recall)).sum(0)
+        too_high = np.clip(-np.divide(together, members**2, out=np.zeros(len(base)), where=counted), recall - 1, recall)
+        kept = kept_of_members(positive(self.table), self.noise_of_members)
+        return -kept * float(too_high.sum(where=counted)) / (2 * max(int(counted.sum()), 1))
 
     def _shift_to_labels(self, metric: Metric, value: float) -> float:
         """By how much a mean over members is moved towards its value on the weighted labels alone.
@@ -396,7 +422,7 @@ class Side:
     """A metric at its point of linearisation: value, influence, sum over the points of (D - mean)^2.
 
     supposed  for each part (N,) m of (V18); None where it is what the part believes
-    shift     by how much the value was moved towards that of the labels alone (V19)
+    shift     by how much the value was moved, towards that of the labels alone (V19) or for a mean of recalls (V30)
     """
 
     value: float

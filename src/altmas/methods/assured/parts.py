@@ -70,6 +70,8 @@ class Part:
     folds   (N,) as those of the stage
     alone   (n,) which of the sample are of a set drawn whole: they stand for this set and not for other points; None
             if none is
+    row     (n,) the row of a table that each of the sample is in, by_row (n,) w of this row (V27); None if they are
+            counted together
     """
 
     number: int
@@ -86,6 +88,8 @@ class Part:
     units: Array | None = None
     folds: Array | None = None
     alone: Mask | None = None
+    row: Array | None = None
+    by_row: Array | None = None
 
     @classmethod
     def of(
@@ -142,28 +146,30 @@ class Part:
             number, sample.stage, sample.belief, np.ones(1), nothing, labelled_rows, rest, np.zeros(0), weight[nothing]
         )
 
-    def counted_by(self, rows: RowCodes, known: Array, weight: Array) -> "Part":
-        """The part with expansions that add up to the points left in each row of a table, as far as labels ask for it.
+    def counted_by(self, rows: RowCodes, weight: Array) -> "Part":
+        """The part with expansions that add up to the points left in each row of a table, as far as labels reach it.
 
         The sample of a row stands for S of the U points that are left in it: how many were drawn there is luck. Where
-        the belief is right about the row that matters little. Where its residuals e = (1 if right, else 0) - f are all
-        to one side, S / U of what they should correct is far too much or too little. The expansions q of the row are
-        multiplied by
-            1 + w (U - S) / S,    w = max(0, 1 - sum (q e)^2 / (sum q e)^2),                       (V27)
-        with w = 0 for a label alone and for residuals that cancel out, and nearly 1 for many that are alike.
+        the belief is right about the row that matters little; elsewhere S / U of what it is off by is corrected, which
+        may be far too much or too little. The expansions of the row are multiplied by
+            1 + w (U - S) / S,    w = max(0, 1 - 1 / E)                                            (V27)
+        with E the number of labels that the draws bring to the row on average. Neither how many came nor what they say
+        moves w: were rows of many labels alone counted by themselves, they would be scaled down and those of few never
+        up, and the belief would be corrected too little.
         """
         if not self.ratio or self.units is not None or not len(self.rows):
             return self
         free = np.ones(len(self.rows), np.bool_) if self.alone is None else ~self.alone
         left = self.rest if self.alone is None or self.stage.whole is None else self.rest & ~self.stage.whole
-        own, expansion = rows.codes[self.rows], self.expansion * self.weight * free
-        believed = self.belief.rows(self.rows)[np.arange(len(own)), own]
-        off = expansion * ((known[self.rows] == own) - believed)
-        total, squares, stands_for = (np.bincount(own, values, rows.count) for values in (off, off**2, expansion))
-        points = np.bincount(rows.codes[left], weight[left], rows.count)
-        alike = np.maximum(0.0, 1 - squares / np.maximum(total**2, 1e-300))
+        open_ = left.copy()
+        open_[self.rows[free]] = True
+        average = np.bincount(rows.codes[open_], self.stage.chances[open_], rows.count)
+        own, points = rows.codes[self.rows], np.bincount(rows.codes[left], weight[left], rows.count)
+        stands_for = np.bincount(own, self.expansion * self.weight * free, rows.count)
+        trusted = 1 - 1 / np.maximum(average, 1.0)
         more = np.divide(points - stands_for, stands_for, out=np.zeros(rows.count), where=stands_for > 0)
-        return replace(self, expansion=self.expansion * np.where(free, 1 + (alike * more)[own], 1.0))
+        by_row = np.where(free, trusted[own], 0.0)
+        return replace(self, expansion=self.expansion * (1 + by_row * more[own]), row=own, by_row=by_row)
 
     def share_at(self, rows: Array | slice) -> Array:
         """c_s of these points, each by its fold; (1,) if it is the same for all."""
@@ -184,12 +190,28 @@ class Part:
 
     def centred(self, residuals: Array) -> Array:
         """(n,) the roots of `squares`, signed."""
-        shared = self.share_at(self.rows) * residuals
+        shared = self._less_row_means(self.share_at(self.rows) * residuals)
         centre, lost, chance = *self._centre(shared), self.stage.chances[self.rows]
         if self.alone is not None:
             centre, lost = np.where(self.alone, 0.0, centre), np.where(self.alone, 1.0, lost)
         scale = self.expansion * np.sqrt(lost / np.maximum(1 - chance, 1e-12))
         return np.asarray(scale * (shared - centre * self.weight))
+
+    def _less_row_means(self, residuals: Array) -> Array:
+        """(n,) residuals less what counting by rows takes off them, a of their mean by unit of weight in the row.
+
+            a = w (m - 1) / (m + 1),    m labels in the row                                        (V29)
+        A label alone keeps its residual, and few that are alike most of it. Multiplied by the root of
+        m / (m - 2 a + a^2), so that the sum of squares of independent residuals of mean 0 stays what it is on average.
+        """
+        if self.row is None or self.by_row is None:
+            return residuals
+        counts = self.expansion * (self.by_row > 0)
+        totals, sums = (np.bincount(self.row, counts * of) for of in (self.weight, residuals))
+        means = np.divide(sums, totals, out=np.zeros(len(sums)), where=totals > 0)[self.row]
+        labels = np.maximum(np.bincount(self.row, counts > 0)[self.row], 1.0)
+        taken = self.by_row * (labels - 1) / (labels + 1)
+        return np.asarray((residuals - taken * means * self.weight) * np.sqrt(labels / (labels - 2 * taken + taken**2)))
 
     def _centre(self, residuals: Array) -> tuple[Any, Any]:
         """The mean by unit of weight that a ratio takes off the residuals, and what the degree of freedom costs.

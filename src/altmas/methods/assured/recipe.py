@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
-EDITION = "3.4"
+EDITION = "3.5"
 """Changes whenever the method gives other numbers: benchmarks add runs only to those of the same edition."""
 
 

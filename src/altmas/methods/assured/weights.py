@@ -85,16 +85,21 @@ def with_steady_members(table: Array, noise: Array) -> Array:
     and R0 to the accuracy by the same k. Classes that nobody answers keep s.
     """
     answers, members = table.sum(1), table.sum(0)
-    accuracy, apart = float(np.trace(table) / max(table.sum(), 1e-300)), members - answers
-    between = max(float((apart**2 - noise).mean()), 0.0)
-    kept = between / max(between + float(noise.mean()), 1e-300)
-    steady = np.where(answers > 0, answers + kept * apart, members)
+    accuracy, kept = float(np.trace(table) / max(table.sum(), 1e-300)), kept_of_members(table, noise)
+    steady = np.where(answers > 0, answers + kept * (members - answers), members)
     found = np.divide(np.diagonal(table), members, out=np.full(len(table), accuracy), where=members > 0)
     recall = accuracy + kept * (found - accuracy)
     missed = np.tile(answers[:, None], (1, len(table)))
     np.fill_diagonal(missed, 0.0)
     missed *= (1 - recall) * steady / np.maximum(missed.sum(0), 1e-300)
     return np.asarray(missed + np.diag(recall * steady))
+
+
+def kept_of_members(table: Array, noise: Array) -> float:
+    """k of (V15): how much of what numbers of members differ from those of answers by is kept."""
+    apart = table.sum(0) - table.sum(1)
+    between = max(float((apart**2 - noise).mean()), 0.0)
+    return between / max(between + float(noise.mean()), 1e-300)
 
 
 def shifted_odds(chances: Array, bins: Array, totals: Array, weight: Array | None = None) -> Array:

@@ -384,13 +384,13 @@ def estimators_at(pool, truth, metric, labels, seed=0) -> tuple[Estimators, Task
     return Estimators(samples, task, history), task
 
 
-def test_a_row_whose_labels_are_all_off_to_one_side_is_counted_by_itself():
+def test_rows_are_counted_by_themselves_as_far_as_draws_reach_them():
     """(V27) by a loop; the plain parts serve every metric that is no mean over classes."""
     pool, truth = one_class_too_many(1_200)
     among, task = estimators_at(pool, truth, "macro_f1", 120)
     plain, by_rows = among(None), among.of(task.metrics[0])
     assert among.of(metric_set(["accuracy"], pool)[0]) is plain and len(plain.parts) == len(by_rows.parts) > 1
-    factors = []
+    trusted = []
     for before, after in zip(plain.parts, by_rows.parts, strict=True):
         for answer in range(3):
             drawn = [place for place, row in enumerate(before.rows) if pool.predictions[row] == answer]
@@ -398,26 +398,67 @@ def test_a_row_whose_labels_are_all_off_to_one_side_is_counted_by_itself():
             free = [place for place in drawn if place not in apart]
             if not free:
                 continue
-            off = [
-                before.expansion[place] * (float(truth[row] == answer) - before.belief.rows(row[None])[0, answer])
-                for place in free
-                for row in [before.rows[place]]
-            ]
             stands_for = sum(before.expansion[place] for place in free)
-            left = np.flatnonzero(before.rest & (pool.predictions == answer))
-            if before.stage.whole is not None and apart:
+            left = [row for row in np.flatnonzero(before.rest) if pool.predictions[row] == answer]
+            if apart and before.stage.whole is not None:
                 left = [row for row in left if not before.stage.whole[row]]
-            sure = max(0.0, 1 - sum(x**2 for x in off) / sum(off) ** 2)
+            chances = [float(before.stage.chances[row]) for row in {*left, *before.rows[free].tolist()}]
+            variance = sum((1 - p) ** 3 / p for p in chances) / sum((1 - p) ** 2 for p in chances) ** 2
+            sure = max(0.0, 1 - 2 * variance)
             factor = 1 + sure * (len(left) - stands_for) / stands_for
             np.testing.assert_allclose(after.expansion[free], factor * before.expansion[free], rtol=1e-9)
             np.testing.assert_array_equal(after.expansion[apart], before.expansion[apart])
-            factors.append((len(free), sure, factor))
-    assert any(count > 3 and sure > 0.5 for count, sure, _ in factors), "labels of the class that never occurs"
-    assert any(sure < 0.5 for _, sure, _ in factors)
+            np.testing.assert_allclose(after.by_row[free], sure)
+            trusted.append(sure)
+    assert max(trusted) > 0.85 and min(trusted) < 0.7
 
 
-def test_one_label_of_a_row_changes_no_expansion():
-    sample = stage_of([int(np.flatnonzero(POOL.predictions == answer)[0]) for answer in range(3)])
+def test_row_means_are_taken_off_residuals_as_far_as_rows_are_counted_by_themselves():
+    """(V29) by a loop."""
+    pool, truth = one_class_too_many(1_200)
+    among, task = estimators_at(pool, truth, "macro_f1", 120)
+    rng = np.random.default_rng(0)
+    taken = []
+    for part in among.of(task.metrics[0]).parts:
+        residuals, weight = rng.normal(0.4, 1, len(part.rows)), rng.uniform(0.5, 2, len(part.rows))
+        centred = replace(part, weight=weight)._less_row_means(residuals)
+        for place, row in enumerate(part.rows.tolist()):
+            alike = [
+                other
+                for other, of in enumerate(part.rows.tolist())
+                if pool.predictions[of] == pool.predictions[row] and (part.alone is None or not part.alone[other])
+            ]
+            if part.alone is not None and part.alone[place]:
+                assert centred[place] == residuals[place]
+                continue
+            counted = [part.expansion[other] for other in alike]
+            mean = np.dot(counted, residuals[alike]) / np.dot(counted, weight[alike])
+            m = len(alike)
+            a = part.by_row[place] * (m - 1) / (m + 1)
+            expected = (residuals[place] - a * mean * weight[place]) * np.sqrt(m / (m - 2 * a + a**2))
+            assert centred[place] == pytest.approx(expected)
+            taken.append(a)
+    assert max(taken) > 0.8 and min(taken) < 0.6
+
+
+def test_squares_less_row_means_are_those_of_independent_residuals_on_average():
+    """(V29): 20,000 draws of residuals of mean 0, two rows of 2 and 5 labels with expansions that are alike."""
+    part = replace(
+        Part.of(0, stage_of(list(range(7))), np.ones(1), EVERY, np.ones(40)),
+        row=np.array([0, 0, 1, 1, 1, 1, 1]),
+        by_row=np.array([0.5, 0.5, 0.9, 0.9, 0.9, 0.9, 0.9]),
+        expansion=np.full(7, 3.0),
+        weight=np.ones(7),
+    )
+    residuals = np.random.default_rng(1).normal(size=(20_000, 7))
+    squares = np.array([part._less_row_means(one) ** 2 for one in residuals]).mean(0)
+    np.testing.assert_allclose(squares, 1, atol=0.04)
+
+
+def test_rows_that_draws_bring_less_than_two_labels_to_are_counted_with_the_others():
+    """Whatever came: three labels of a row in which hardly one was to come on average."""
+    sample = stage_of(np.flatnonzero(POOL.predictions == POOL.predictions[0])[:3].tolist(), exposure=0.04)
+    assert max(np.bincount(POOL.predictions)) * sample.stage.chances[0] < 1
     known = np.where(np.isin(np.arange(40), sample.rows), TRUTH, -1)
     among = Difference([sample], POOL, known, EVERY, np.zeros(0, np.int64))
     by_rows = replace(among, by_rows=among._by_predictions)

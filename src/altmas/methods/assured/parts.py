@@ -147,15 +147,15 @@ class Part:
         )
 
     def counted_by(self, rows: RowCodes, weight: Array) -> "Part":
-        """The part with expansions that add up to the points left in each row of a table, as far as labels reach it.
+        """The part with expansions that add up to the points left in each row of a table, as far as draws reach it.
 
         The sample of a row stands for S of the U points that are left in it: how many were drawn there is luck. Where
         the belief is right about the row that matters little; elsewhere S / U of what it is off by is corrected, which
         may be far too much or too little. The expansions of the row are multiplied by
-            1 + w (U - S) / S,    w = max(0, 1 - 1 / E)                                            (V27)
-        with E the number of labels that the draws bring to the row on average. Neither how many came nor what they say
-        moves w: were rows of many labels alone counted by themselves, they would be scaled down and those of few never
-        up, and the belief would be corrected too little.
+            1 + w (U - S) / S,    w = max(0, 1 - 2 v)                                              (V27)
+        v the relative variance of S: 1 / E where draws are uniform and bring E labels to the row on average, more
+        where they differ. Neither how many came nor what they say moves w: were rows of many labels alone counted by
+        themselves, they would be scaled down and those of few never up, and the belief would be corrected too little.
         """
         if not self.ratio or self.units is not None or not len(self.rows):
             return self
@@ -163,13 +163,19 @@ class Part:
         left = self.rest if self.alone is None or self.stage.whole is None else self.rest & ~self.stage.whole
         open_ = left.copy()
         open_[self.rows[free]] = True
-        average = np.bincount(rows.codes[open_], self.stage.chances[open_], rows.count)
+        trusted = np.maximum(0.0, 1 - 2 * self._variance_of_counts(rows, open_, weight))
         own, points = rows.codes[self.rows], np.bincount(rows.codes[left], weight[left], rows.count)
         stands_for = np.bincount(own, self.expansion * self.weight * free, rows.count)
-        trusted = 1 - 1 / np.maximum(average, 1.0)
         more = np.divide(points - stands_for, stands_for, out=np.zeros(rows.count), where=stands_for > 0)
         by_row = np.where(free, trusted[own], 0.0)
         return replace(self, expansion=self.expansion * (1 + by_row * more[own]), row=own, by_row=by_row)
+
+    def _variance_of_counts(self, rows: RowCodes, open_: Mask, weight: Array) -> Array:
+        """v of (V27) for each row: sum of k^2 (1 - p)^3 / p over the square of sum of k (1 - p)^2, infinite if 0."""
+        codes, chance = rows.codes[open_], np.maximum(self.stage.chances[open_], 1e-12)
+        variance = np.bincount(codes, weight[open_] ** 2 * (1 - chance) ** 3 / chance, rows.count)
+        mean = np.bincount(codes, weight[open_] * (1 - chance) ** 2, rows.count)
+        return np.asarray(np.divide(variance, mean**2, out=np.full(rows.count, np.inf), where=mean > 0))
 
     def share_at(self, rows: Array | slice) -> Array:
         """c_s of these points, each by its fold; (1,) if it is the same for all."""

@@ -75,6 +75,8 @@ CHANGED = {
     "3.5": ("macro_recall", "macro_f1", "macro_precision", "balanced_accuracy"),
 }
 """Metrics of which an edition has other numbers than the one before."""
+CHANGED_WITH_SCORES = ("3.5",)
+"""Editions that have other numbers for all metrics where models give scores."""
 STEP, EARLY = 10, 30
 """Labels told between two looks at the waiting points; labels after which a pool grows."""
 
@@ -263,9 +265,12 @@ class Cell:
     @property
     def editions(self) -> tuple[str, ...]:
         """The editions that give the same numbers here, the earliest first."""
-        metrics = CASES[self.case].metrics if self.method == "assured" else ()
-        names = [metric for metric in metrics if isinstance(metric, str)]
+        if self.method != "assured":
+            return EDITIONS
+        names = [metric for metric in CASES[self.case].metrics if isinstance(metric, str)]
         changes = [edition for edition, kinds in CHANGED.items() if any(name.startswith(kinds) for name in names)]
+        if any(model.scores is not None for model in made(self.case)[0].models):
+            changes += CHANGED_WITH_SCORES
         return EDITIONS[EDITIONS.index(max(changes)) :] if changes else EDITIONS
 
     @property

@@ -15,6 +15,7 @@ from altmas.methods.assured.design import (
     drawn_whole,
     even,
     expected_gain,
+    pilot_gain,
     pilot_sizes,
     tempered_sizes,
 )
@@ -114,6 +115,34 @@ def test_a_label_does_not_move_the_chances_of_its_own_fold():
     own = folds == folds[drawn[0]]
     np.testing.assert_array_equal(before[own], after[own])
     assert np.abs(before[~own] - after[~own]).max() > 0.01
+
+
+def test_the_first_stage_counts_by_the_root_of_what_its_labels_are_worth_if_scores_are_right():
+    """(V31): the gain is the ratio of exact variances of calibrated points, drawn uniformly and by size."""
+    doubt = np.r_[np.full(900, 0.001), np.full(100, 0.2)]
+    sizes = pilot_sizes(np.zeros(1000, int), 1, 40, doubt, least=0)
+    random = doubt.mean() * (1 - doubt.mean())
+    drawn = sum(d * (1 - d) / size for d, size in zip(doubt, sizes, strict=True)) / 1000
+    gain = random / drawn
+    assert gain > 2
+    np.testing.assert_allclose(pilot_gain(sizes, doubt), gain**0.5, atol=0.051)
+    assert pilot_gain(np.ones(1000), np.full(1000, 0.1)) == 1
+    assert pilot_gain(np.ones(1000), np.zeros(1000)) == 1
+    assert pilot_gain(np.ones(1000), np.r_[1.0, np.zeros(999)]) == 1, "sure of everything: nothing is left to be gained"
+
+
+def test_the_first_stage_counts_by_scores_and_not_by_what_features_imitate():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 400)
+    sure = np.where(rng.random(400) < 0.9, 0.999, 0.7)
+    answers = np.where(rng.random(400) < sure, truth, 1 - truth)
+    scores = np.where(np.equal.outer(answers, [0, 1]), sure[:, None], 1 - sure[:, None])
+    features = np.c_[truth + rng.normal(size=400), sure]
+    for given, by_scores in ((scores, True), (None, False)):
+        pool = Pool(features, answers, scores=given, classes=[0, 1])
+        task = Task(pool, metric_set(["accuracy"], pool), seed=0)
+        (stage,) = stages_of(History(400, (Assured().propose(task, History(400), 40),)))
+        assert bool(stage.gain[0] > 1.2) is by_scores
 
 
 def test_the_expected_gain_is_that_of_the_variance_and_never_below_one():

@@ -24,7 +24,14 @@ from altmas.intervals import (
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.contest import Contest, disagreement, importance
-from altmas.methods.assured.design import StageDesign, drawn_whole, expected_gain, pilot_sizes, tempered_sizes
+from altmas.methods.assured.design import (
+    StageDesign,
+    drawn_whole,
+    expected_gain,
+    pilot_gain,
+    pilot_sizes,
+    tempered_sizes,
+)
 from altmas.methods.assured.diagnostics import diagnose
 from altmas.methods.assured.estimator import EVERY, Difference
 from altmas.methods.assured.extra_models import FURTHER
@@ -246,7 +253,9 @@ class Assured(Method):
             plain = of_truth or all(metric.right_or_wrong for metric in task.metrics)
             least = 0 if plain else RECIPE.pilot_class_labels
             doubt = self._doubt(task, of_truth)
-            return StageDesign(pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, least), np.ones(1))
+            sizes = pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, least)
+            by_scores = not of_truth and any(model.scores is not None for model in pool.models)
+            return StageDesign(sizes, pilot_gain(sizes, doubt) if by_scores and doubt is not None else np.ones(1))
         among = Estimators(samples, task, history)
         estimator = among(None)
         folds = folds_of(history.domains, task.seed, task.units)

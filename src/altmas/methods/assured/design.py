@@ -30,6 +30,22 @@ def pilot_sizes(predictions: Array, n_classes: int, n: int, doubt: Array | None 
     return np.asarray((1 - share) * sizes + share * doubt / doubt.mean())
 
 
+def pilot_gain(sizes: Array, doubt: Array) -> Array:
+    """(1,) how many random labels each label of a first sample of these sizes should be worth, by the model's scores.
+
+    doubt  (N,) how likely the model is wrong by its own account
+
+    With d the doubt and e = d (1 - d) the variance that it leaves at each point, a label is worth
+        g = N mean d (1 - mean d) / sum of e / u
+    random ones if scores are calibrated, and one if they say nothing. Nobody knows that before labels speak: the stage
+    counts by the root of g, between 1 and the root of `largest_gain`, rounded.                              (V31)
+    """
+    mean = float(doubt.mean())
+    left = float((doubt * (1 - doubt) / sizes).mean())
+    gain = mean * (1 - mean) / left if left > 0 else 1.0
+    return np.asarray(np.round(np.sqrt(np.clip([gain], 1.0, RECIPE.largest_gain)), 1))
+
+
 def tempered_sizes(
     believed: Array, seen: Array, drawn: Array, folds: Array, defensive: Array | float
 ) -> tuple[Array, Array]:

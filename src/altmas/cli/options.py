@@ -305,7 +305,7 @@ Thresholds = Annotated[
     typer.Option(
         "--threshold",
         metavar="CLAIM",
-        help=literal('Stop once the interval lies on one side of it, as "recall[cat] >= 0.9"; repeatable.'),
+        help=literal('Stop once it is shown on which side of it the metric lies, as "recall[cat] >= 0.9"; repeatable.'),
         rich_help_panel=AIM,
     ),
 ]

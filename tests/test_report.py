@@ -470,6 +470,21 @@ def test_report_check_goals_and_stop_rule_say_the_same_of_a_threshold(tmp_path):
     assert "sharper there than the interval" in str(verdict) or verdict.estimate.low >= 0.75
 
 
+def test_judges_that_nobody_asked_to_rank_come_after_what_people_would_say():
+    ranking = {"models": [{"tier": "best"}, {"tier": "worse"}], "finding": "a is best", "outlook": ""}
+    of_truth, of_judge = aim(metric="share[pass]", model=None), aim(metric="a: accuracy", model="a")
+    judges = content_with(of_truth, of_judge) | {"ranking": ranking}
+    assert said(judges).startswith("share[pass] is 81 % (76–86)")
+    judges["plan"]["rank"] = "accuracy"
+    assert said(judges).startswith("A is best.")
+    assert said(content_with(of_judge, of_truth) | {"ranking": ranking}).startswith("A is best.")
+
+
+def test_where_labels_wait_for_one_item_the_next_step_is_to_answer_it():
+    nothing = content_with(aim(None, None, None)) | {"waiting": "labels that do not count yet: 34 of 39, until"}
+    assert said(nothing).endswith(" yet. Labels that do not count yet: 34 of 39, until.")
+
+
 def test_a_missed_aim_comes_first_then_an_open_one():
     good, open_ = aim(0.91, 0.88, 0.94, "good", 0.8), aim(0.81, 0.76, 0.86, "open", 0.8)
     bad = aim(0.62, 0.55, 0.7, "bad", 0.8)

@@ -205,6 +205,19 @@ def test_slices_have_counts_and_small_ones_claim_nothing(written):
     assert not rows["north"]["metrics"][0]["insufficient"]
 
 
+def test_a_slice_without_an_interval_says_why():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, 400)
+    said = np.where(rng.random(400) < 0.8, truth, (truth + 1) % 4)
+    pool = altmas.Pool(None, said, slices={"site": np.where(np.arange(400) % 2, "north", "south")})
+    session = altmas.Session.create(None, pool, metrics=["macro_f1"], targets={"macro_f1": 0.1}, budget=100)
+    session.tell({query.id: int(truth[query.index]) for query in session.ask(60)})
+    report = session.report()
+    cells = [row["metrics"][0] for row in report.content["slices"][0]["rows"]]
+    assert all(cell["low"] is None and cell["note"].startswith("no interval: fewer than 40") for cell in cells)
+    assert report.to_html().count("No interval: fewer than 40 labels count so far") == 1
+
+
 def test_people_skips_reveals_and_agreement_are_told(written):
     _, session, report = written
     people = report.content["people"]

@@ -384,6 +384,7 @@ def _slice_cell(estimate: Estimate, labels: int, points: int) -> Plain:
     return {
         "metric": estimate.metric,
         "insufficient": not enough,
+        "note": estimate.note if enough and math.isnan(estimate.low) else "",
         **(values if enough else dict.fromkeys(values, math.nan)),
     }
 

@@ -458,8 +458,11 @@ def test_the_next_step_is_the_forecast_of_the_session_where_one_aim_is_open():
     words = "about 60 % chance to settle it with 200 labels, as likely as not within about 16 more"
     ahead = {"labels": 100, "until": 200, "chance": 0.6, "more": 16.0, "words": words}
     assert said(content_with(open_, good, forecast=ahead)).endswith(f"A{words[1:]}. Aims: 1 met, 1 open.")
+    ahead |= {"chance": 0.0, "more": None, "words": "under 5 % chance to settle it with 200 labels"}
+    beyond = "Under 5 % chance to settle it with 200 labels; altmas plan says about how many it would take."
+    assert said(content_with(open_, forecast=ahead)).endswith(beyond)
     assert "would probably settle it" in said(content_with(open_, open_, forecast=ahead))
-    assert "would probably settle it" in said(content_with(open_, forecast=ahead | {"more": None}))
+    assert "would probably settle it" in said(content_with(open_))
 
 
 def test_report_check_goals_and_stop_rule_say_the_same_of_a_threshold(tmp_path):

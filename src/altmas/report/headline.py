@@ -136,12 +136,13 @@ def _next(row: Plain, tone: str, content: Plain) -> str:
         )
     if math.isnan(more):
         return "More labels are needed; how many cannot be said yet."
+    ahead = content["forecast"]
+    if ahead is not None and len(_open(content)) == 1:
+        beyond = "" if ahead["more"] is not None else "; altmas plan says about how many it would take"
+        return f"{ahead['words'][:1].upper()}{ahead['words'][1:]}{beyond}."
     settled = "settle it" if row["threshold"] is not None else "reach that"
     if content["labels"] + more > HOPELESS * content["pool"]["points"]:
         return f"Only labelling nearly all {content['pool']['points']:,} points would {settled}."
-    ahead = content["forecast"]
-    if ahead is not None and ahead["more"] is not None and len(_open(content)) == 1:
-        return f"{ahead['words'][:1].upper()}{ahead['words'][1:]}."
     forecast = f"About {plural(round_up(more), 'more label')} would probably {settled}"
     budget = content["plan"]["budget"]
     if budget is None or content["labels"] + more <= budget:

@@ -509,6 +509,13 @@ def test_a_missed_aim_comes_first_then_an_open_one():
     assert said(content_with(good, open_)).endswith("Aims: 1 met, 1 open.")
 
 
+def test_no_line_of_the_headline_ends_before_a_number():
+    report = make_session(labels=40, targets={"accuracy": 0.001}).report()
+    assert "you want ± 0.1." in report.content["headline"]["verdict"]
+    headline = report.to_html().partition('<h1 class="headline')[2].partition("</h1>")[0]
+    assert "you want ±\u00a00.1." in headline and "± " not in headline
+
+
 def test_the_forecast_is_that_of_a_random_sample():
     """A simulation: with the labels that are forecast, about four of five intervals are clear of the threshold."""
     rng = np.random.default_rng(0)

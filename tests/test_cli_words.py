@@ -389,6 +389,13 @@ def test_names_and_intervals_of_metrics_are_whole_on_eighty_columns(monkeypatch,
     assert capsys.readouterr().out == f"calibration_error: {note}\n"
 
 
+def test_prose_is_broken_between_words_alone(capsys):
+    path = "/tmp/a-folder/" + "of-a-long-name/" * 8 + "demo-report.html"
+    show.paragraph(f"{'word ' * 18}written to {path} and --no-reveal with it")
+    lines = capsys.readouterr().out.splitlines()
+    assert path in lines and all(len(line) <= 100 for line in lines if line != path)
+
+
 def test_what_is_said_of_several_metrics_stands_once_below_the_table(capsys):
     few, none = "no interval: fewer than 40 labels count so far", "undefined: no label yet"
     rows = [("accuracy", ""), ("macro_f1", few), ("kappa", few), ("mcc", none)]

@@ -80,8 +80,9 @@ def written(text: str, path: Path) -> None:
 
 
 def paragraph(text: str) -> None:
-    """Prose on stdout, in lines that fit the terminal."""
-    say(textwrap.fill(text, min(100, shutil.get_terminal_size((100, 24)).columns)))
+    """Prose on stdout, in lines that fit the terminal; no path, option or name is broken."""
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    say(textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False))
 
 
 def hint(text: str) -> None:

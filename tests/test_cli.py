@@ -137,6 +137,16 @@ def test_a_second_model_is_compared_by_id(tmp_path):
     assert "better" in run("compare", path, "--predictions", table, "--prediction", "v2").out
 
 
+def test_what_is_compared_in_a_session_of_several_models_is_not_said_to_be_left_out(tmp_path):
+    write_table(tmp_path)
+    path = tmp_path / "two.altmas"
+    given = ("--data", tmp_path / "preds.csv", "--id", "study_id", "--prediction", "vendor_label", "--prediction", "v2")
+    assert run("init", path, *given, "--metric", "accuracy", "--metric", "share[cat]").code == 0
+    ran = run("compare", path, "--predictions", tmp_path / "preds.csv", "--prediction", "v2", "--id", "study_id")
+    assert "accuracy" in ran.out and "not compared" in ran.err
+    assert "'share[cat]'" in ran.err and "accuracy" not in ran.err
+
+
 def test_simulation_prints_a_row_for_each_method_metric_and_budget(tmp_path):
     table, _ = write_table(tmp_path)
     options = ("--data", table, "--prediction", "vendor_label", "--truth", "label", "--method", "tradition", "-q")
@@ -240,7 +250,10 @@ def test_a_half_filled_sheet_shows_how_many_labels_count(tmp_path):
         shown = run(words, path).out
         assert shown.count("1 of 20") == 2 and "labels that do not count yet: 19 of 20" in shown
         flat = " ".join(shown.replace("│", " ").split())
-        assert flat.count("insufficient") == 2 and "0." not in flat.partition("f1[cat]")[2].partition("labels that")[0]
+        assert (
+            flat.count("all metrics: insufficient") == 1
+            and "0." not in flat.partition("f1[cat]")[2].partition("labels that")[0]
+        )
 
 
 def test_a_report_is_written_or_printed(tmp_path):

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -378,10 +379,29 @@ def test_a_narrow_terminal_folds_sentences_and_cuts_nothing(monkeypatch, width, 
     assert {"looks", "so,", "not", "shown", "yet"} <= set(said) and max(map(len, lines)) <= most
 
 
-def test_names_and_intervals_of_metrics_are_whole_on_eighty_columns(monkeypatch):
+def test_names_and_intervals_of_metrics_are_whole_on_eighty_columns(monkeypatch, capsys):
     written = io.StringIO()
     monkeypatch.setattr(show, "console", lambda: Console(file=written, width=80, highlight=False))
     note = "an estimate near 0 is too high: errors of either sign in a bin add up"
     show.estimates([Estimate("calibration_error", 0.117, 0.05, 0.2426, 0.95, 60, 78.0, "asymptotic", note)], 60)
     first = next(line for line in written.getvalue().splitlines() if "calibration_error" in line)
     assert "[0.0500, 0.2426]" in first and max(map(len, written.getvalue().splitlines())) <= 80
+    assert capsys.readouterr().out == f"calibration_error: {note}\n"
+
+
+def test_prose_is_broken_between_words_alone(capsys):
+    path = "/tmp/a-folder/" + "of-a-long-name/" * 8 + "demo-report.html"
+    show.paragraph(f"{'word ' * 18}written to {path} and --no-reveal with it")
+    lines = capsys.readouterr().out.splitlines()
+    assert path in lines and all(len(line) <= 100 for line in lines if line != path)
+
+
+def test_what_is_said_of_several_metrics_stands_once_below_the_table(capsys):
+    few, none = "no interval: fewer than 40 labels count so far", "undefined: no label yet"
+    rows = [("accuracy", ""), ("macro_f1", few), ("kappa", few), ("mcc", none)]
+    show.estimates([Estimate(name, 0.5, nan, nan, 0.95, 30, nan, "none", note) for name, note in rows], 30)
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2:] == ["macro_f1, kappa: fewer than 40 labels count so far", "mcc: no label yet"]
+    assert all(line.rstrip().endswith("no interval") for line in said[2:6])
+    show.estimates([Estimate(name, nan, nan, nan, 0.95, 0, nan, "none", none) for name, _ in rows], 0)
+    assert capsys.readouterr().out.splitlines()[-1] == "all metrics: no label yet"

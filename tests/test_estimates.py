@@ -72,3 +72,10 @@ def test_a_notebook_shows_a_table_with_every_name_escaped():
 )
 def test_what_intervals_are_about_is_a_sentence(about, words):
     assert about_in_words(about).startswith("intervals are about") and words in about_in_words(about)
+
+
+def test_values_stand_below_each_other_also_beside_a_long_name():
+    values = [Estimate(name, 0.5, 0.4, 0.6, 0.95, 30) for name in ("accuracy", "accuracy@scanner=Philips Mobile")]
+    first, second, _ = str(Estimates(tuple(values), "assured")).splitlines()
+    assert first.index("0.5000") == second.index("0.5000") == len("accuracy@scanner=Philips Mobile") + 1
+    assert str(values[0]) == f"{'accuracy':<24} 0.5000  [0.4000, 0.6000]"

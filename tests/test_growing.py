@@ -285,8 +285,23 @@ def test_the_command_adds_a_table(tmp_path):
     (tmp_path / "2.csv").write_text("key,said,x\n2-1,zebra,0.5\n")
     strange = run("extend", path, "--data", tmp_path / "2.csv", "--wave", "x")
     assert strange.code == 2 and "--class" in strange.err and "nothing was recorded" in strange.err
+    assert "began with" not in ran.err
     again = run("extend", path, "--data", tmp_path / "0.csv", "--wave", "x")
     assert again.code == 2 and "is in this session already" in again.err
+
+
+def test_the_command_says_how_the_first_items_are_called_where_nobody_named_them(tmp_path):
+    rows = [f"{name},{said},{n}" for n, (name, said) in enumerate((f"c{n}", NAMES[n % 2]) for n in range(40))]
+    (tmp_path / "0.csv").write_text("\n".join(["key,said,x", *rows]))
+    (tmp_path / "1.csv").write_text("\n".join(["key,said,x", *(f"1{row}" for row in rows)]))
+    (tmp_path / "2.csv").write_text("\n".join(["key,said,x", *(f"2{row}" for row in rows)]))
+    path = tmp_path / "s.altmas"
+    run("init", path, "--data", tmp_path / "0.csv", "--prediction", "said", "--id", "key", "--features", "x")
+    first = run("extend", path, "--data", tmp_path / "1.csv", "--wave", "w2")
+    with altmas.Session.open(path) as session:
+        beginning = session.status().created_at[:10]
+    assert f"the items that the session began with are wave {beginning}" in first.err and "--first-wave" in first.err
+    assert "began with" not in run("extend", path, "--data", tmp_path / "2.csv", "--wave", "w3").err
 
 
 @pytest.mark.parametrize("name", ["assured", "tradition"])

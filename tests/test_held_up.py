@@ -9,7 +9,7 @@ import pytest
 
 import altmas
 from altmas.history import Batch, History
-from altmas.methods.held_up import held_up
+from altmas.methods.held_up import held_up, left_behind
 from altmas.report.content import content_of
 from altmas.web.advice import advice
 from cli_world import make_session, run
@@ -39,6 +39,41 @@ def history(*batches: list[int], labels: list[int], skipped: tuple[int, ...] = (
 def test_what_waits_for_what(drawn, labels, waits_for):
     found = held_up(drawn)
     assert (found.labels.tolist(), found.waits_for.tolist()) == (labels, waits_for)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "labels", "waits_for"),
+    [
+        (history([4, 2, 7], labels=[4, 7]), [], []),  # the stage is not over
+        (history([4, 2, 7], [1], labels=[4, 7, 1], stages=(0, 1)), [7], [2]),
+        (history([4, 2, 7], [1], labels=[4, 7], skipped=(2,), stages=(0, 1)), [], []),
+        (history([4, 2], [7, 1], [5, 3], labels=[2, 1, 3], stages=(0, 1, 2)), [2, 1], [4, 7]),
+        (history(labels=[5]), [], []),
+    ],
+)
+def test_what_stages_that_are_over_left_behind(drawn, labels, waits_for):
+    found = left_behind(drawn)
+    assert (found.labels.tolist(), found.waits_for.tolist()) == (labels, waits_for)
+
+
+def test_status_names_the_item_that_an_earlier_stage_left_open(tmp_path):
+    path = tmp_path / "s.altmas"
+    with create(path, method="assured") as session:
+        session.tell({query.id: truth(query) for query in session.ask(20)})
+        (first,) = session.ask(1, "tom")
+        for _ in range(3):
+            session.tell({query.id: truth(query) for query in session.ask(10, "ana")}, annotator="ana")
+        assert list(session.now().left_behind.waits_for) == [first.index] and not len(session.now().held_up.labels)
+        (said,) = session.estimate().remarks
+        assert said == (
+            "labels that stand for no item but their own: 20 of 50, until these items, asked for before them, are "
+            f"answered or skipped: {first.id}"
+        )
+    ran = run("status", path)
+    assert said in ran.out and "tom" in ran.err and "altmas export" in ran.err
+    with altmas.Session.open(path) as session:
+        session.tell(first.id, truth(first))
+        assert session.estimate().remarks == ()
 
 
 def test_a_group_waits_as_a_whole():

@@ -167,6 +167,12 @@ def test_a_value_beyond_its_bounds_counts_as_at_them():
     assert bounded_interval(-0.2, 0.01, (0, 1), Z) == pytest.approx(bounded_interval(0.0, 0.01, (0, 1), Z))
 
 
+def test_a_share_above_one_by_rounding_is_one():
+    for trials in (3.0, 5.1, 40.0):
+        assert share_interval(np.nextafter(1.0, 2.0), trials, Z) == share_interval(1.0, trials, Z)
+        assert share_interval(-1e-16, trials, Z, 0.01) == share_interval(0.0, trials, Z, 0.01)
+
+
 def test_half_a_bound_cuts_one_end():
     assert bounded_interval(1.0, 4.0, (0.0, math.inf), 2.0) == (0.0, 5.0)
     assert bounded_interval(-1.0, 4.0, (-math.inf, 0.0), 2.0) == (-5.0, 0.0)

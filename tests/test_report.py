@@ -205,6 +205,19 @@ def test_slices_have_counts_and_small_ones_claim_nothing(written):
     assert not rows["north"]["metrics"][0]["insufficient"]
 
 
+def test_a_slice_without_an_interval_says_why():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, 400)
+    said = np.where(rng.random(400) < 0.8, truth, (truth + 1) % 4)
+    pool = altmas.Pool(None, said, slices={"site": np.where(np.arange(400) % 2, "north", "south")})
+    session = altmas.Session.create(None, pool, metrics=["macro_f1"], targets={"macro_f1": 0.1}, budget=100)
+    session.tell({query.id: int(truth[query.index]) for query in session.ask(60)})
+    report = session.report()
+    cells = [row["metrics"][0] for row in report.content["slices"][0]["rows"]]
+    assert all(cell["low"] is None and cell["note"].startswith("no interval: fewer than 40") for cell in cells)
+    assert report.to_html().count("No interval: fewer than 40 labels count so far") == 1
+
+
 def test_people_skips_reveals_and_agreement_are_told(written):
     _, session, report = written
     people = report.content["people"]
@@ -445,8 +458,11 @@ def test_the_next_step_is_the_forecast_of_the_session_where_one_aim_is_open():
     words = "about 60 % chance to settle it with 200 labels, as likely as not within about 16 more"
     ahead = {"labels": 100, "until": 200, "chance": 0.6, "more": 16.0, "words": words}
     assert said(content_with(open_, good, forecast=ahead)).endswith(f"A{words[1:]}. Aims: 1 met, 1 open.")
+    ahead |= {"chance": 0.0, "more": None, "words": "under 5 % chance to settle it with 200 labels"}
+    beyond = "Under 5 % chance to settle it with 200 labels; altmas plan says about how many it would take."
+    assert said(content_with(open_, forecast=ahead)).endswith(beyond)
     assert "would probably settle it" in said(content_with(open_, open_, forecast=ahead))
-    assert "would probably settle it" in said(content_with(open_, forecast=ahead | {"more": None}))
+    assert "would probably settle it" in said(content_with(open_))
 
 
 def test_report_check_goals_and_stop_rule_say_the_same_of_a_threshold(tmp_path):
@@ -470,12 +486,34 @@ def test_report_check_goals_and_stop_rule_say_the_same_of_a_threshold(tmp_path):
     assert "sharper there than the interval" in str(verdict) or verdict.estimate.low >= 0.75
 
 
+def test_judges_that_nobody_asked_to_rank_come_after_what_people_would_say():
+    ranking = {"models": [{"tier": "best"}, {"tier": "worse"}], "finding": "a is best", "outlook": ""}
+    of_truth, of_judge = aim(metric="share[pass]", model=None), aim(metric="a: accuracy", model="a")
+    judges = content_with(of_truth, of_judge) | {"ranking": ranking}
+    assert said(judges).startswith("share[pass] is 81 % (76–86)")
+    judges["plan"]["rank"] = "accuracy"
+    assert said(judges).startswith("A is best.")
+    assert said(content_with(of_judge, of_truth) | {"ranking": ranking}).startswith("A is best.")
+
+
+def test_where_labels_wait_for_one_item_the_next_step_is_to_answer_it():
+    nothing = content_with(aim(None, None, None)) | {"waiting": "labels that do not count yet: 34 of 39, until"}
+    assert said(nothing).endswith(" yet. Labels that do not count yet: 34 of 39, until.")
+
+
 def test_a_missed_aim_comes_first_then_an_open_one():
     good, open_ = aim(0.91, 0.88, 0.94, "good", 0.8), aim(0.81, 0.76, 0.86, "open", 0.8)
     bad = aim(0.62, 0.55, 0.7, "bad", 0.8)
     assert headline_of(content_with(good, open_, bad))["tone"] == "bad"
     assert headline_of(content_with(good, open_))["tone"] == "open"
     assert said(content_with(good, open_)).endswith("Aims: 1 met, 1 open.")
+
+
+def test_no_line_of_the_headline_ends_before_a_number():
+    report = make_session(labels=40, targets={"accuracy": 0.001}).report()
+    assert "you want ± 0.1." in report.content["headline"]["verdict"]
+    headline = report.to_html().partition('<h1 class="headline')[2].partition("</h1>")[0]
+    assert "you want ±\u00a00.1." in headline and "± " not in headline
 
 
 def test_the_forecast_is_that_of_a_random_sample():

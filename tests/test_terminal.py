@@ -81,7 +81,7 @@ def session_file(tmp_path):
 def test_label_undo_skip_doubt_note_and_quit(session_file):
     screen = Screen("label", session_file, "--terminal", "--annotator", "ana")
     shown = screen.expect("quit")
-    assert "ana · 0 of 6 labels" in shown and "animal, number" in shown
+    assert "ana · 0 of 6 labels" in shown and "animal, number" in shown and "Look at the ears." in shown
     assert "[1] bird" in shown and "[2] cat" in shown and "[3] dog" in shown and "[z] undo" in shown
     assert "case-" not in shown  # ids can give the class away
     screen.press("2")
@@ -291,6 +291,18 @@ def test_keys_and_reveal_are_the_owners_choice():
     shown = console.export_text()
     assert said == ["dog", "cat"] and "[1] cat  [d] dog" in shown and "reveal" not in shown
     assert "predictions cannot be looked at here" in shown
+
+
+def test_the_question_stands_above_each_item_as_on_the_page(tmp_path):
+    said = altmas.Pool(None, ["cat", "dog"] * 10, items=[f"animal {i}" for i in range(20)])
+    session = altmas.Session.create(None, said, method="tradition", instructions="Is it a cat?\nLook at the ears.")
+    shown = shown_to(Typist("1", "2", "q"), session)
+    assert shown.count("Is it a cat?") == 3 and "ears" not in shown
+    console = Console(width=100, record=True, file=open(os.devnull, "w"))
+    with console.file:
+        TerminalLabeller(session, None, Typist("q"), console, question="Cat or dog?").run()
+    shown = console.export_text()
+    assert "Cat or dog?" in shown and "Is it a cat?" not in shown
 
 
 def test_every_command_in_one_sitting():

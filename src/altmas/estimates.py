@@ -61,9 +61,13 @@ class Estimate:
         return (self.high - self.low) / 2
 
     def __str__(self) -> str:
+        return self.line()
+
+    def line(self, width: int = 24) -> str:
+        """The estimate on one line, its name filled up to this width."""
         value = shown_value(self.value, self.labels)
         bounds = "" if math.isnan(self.low) else f"  [{self.low:.4f}, {self.high:.4f}]"
-        return f"{self.metric:<24} {value}{bounds}{'  ' + self.note if self.note else ''}"
+        return f"{self.metric:<{width}} {value}{bounds}{'  ' + self.note if self.note else ''}"
 
     def _repr_html_(self) -> str:
         return _table((self,))
@@ -105,7 +109,9 @@ class Estimates(Sequence[Estimate]):
         return iter(self.values)
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.values), *self.remarks, about_in_words(self.about)])
+        width = max([24, *(len(estimate.metric) for estimate in self.values)])
+        lines = [estimate.line(width) for estimate in self.values]
+        return "\n".join([*lines, *self.remarks, about_in_words(self.about)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (undefined numbers are None)."""

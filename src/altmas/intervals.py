@@ -179,7 +179,8 @@ def share_evidence(share: float, trials: float, quantile: float) -> Evidence:
 
 
 def share_interval(share: float, trials: float, quantile: float, half_point: float = 0.0) -> tuple[float, float]:
-    """The interval of a share in n trials (B4)."""
+    """The interval of a share in n trials (B4); a share may lie beyond 0 or 1 by what rounding of its sums does."""
+    share = min(max(share, 0.0), 1.0)
     evidence = replace(share_evidence(share, trials, quantile), half_point=half_point)
     return score_interval(share, evidence, (0.0, 1.0), quantile)
 

@@ -91,7 +91,12 @@ class Level:
         return "open" if self.looks_worse else {"drop": "bad", "no drop": "good", "cannot tell": "open"}[self.answer]
 
 
-TONES = {"good": "no {worse} shown", "open": "looks like a {worse}, or cannot be told", "bad": "a {worse} is shown"}
+TONES = {
+    "plain": "the first, compared with none",
+    "good": "no {worse} shown",
+    "open": "looks like a {worse}, or cannot be told",
+    "bad": "a {worse} is shown",
+}
 """What the tones of levels mean."""
 
 

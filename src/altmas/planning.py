@@ -92,7 +92,7 @@ class WidthPlan:
     about: str = "pool"
     begun: int = 0
     learnable: str = ""
-    """Where nothing can be learned in the imagined worlds: why a method that learns shows no gain; else empty."""
+    """Where nothing can be learned in the imagined worlds: why, and what is gained there all the same; else empty."""
     guarantee: bool = False
     """Whether the half-widths are those of intervals with a finite-sample proof."""
 
@@ -377,7 +377,7 @@ def imagination(pool: Pool, accuracy: float | None, history: History) -> tuple[N
 
 
 def _unlearnable(pool: Pool, accuracy: float | None, history: History) -> str:
-    """Why no method can beat a random sample in these worlds; empty where the imagined errors have a pattern."""
+    """Why no method can learn where errors are in these worlds; empty where the imagined errors have a pattern."""
     if (pool.scores is not None and accuracy is None) or history.labels:
         return ""
     has = (
@@ -386,8 +386,9 @@ def _unlearnable(pool: Pool, accuracy: float | None, history: History) -> str:
         else "Give scores, or features (texts, images and numbers alike), to learn from"
     )
     return (
-        "The imagined errors fall on any point alike, so nothing can be learned about where they are, and a method "
-        f"that learns shows no gain over a random sample here. {has}; plan again with the session after 50 labels or so"
+        "The imagined errors fall on any point alike, so nothing can be learned about where they are: what a method "
+        "gains here over a random sample it gains by drawing more of the points that a metric is about (one class, one "
+        f"slice). {has}; plan again with the session after 50 labels or so"
     )
 
 

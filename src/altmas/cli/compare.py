@@ -64,7 +64,7 @@ def compare(
     columns = ("metric", first, "second", "difference", "interval", "verdict", "note")
     show.table(columns, map(_row, comparison), right=columns[1:5])
     compared = {difference.metric for difference in comparison}
-    if left_out := [metric.name for metric in asked if metric.name not in compared]:
+    if left_out := [one.name for one in asked if one.name.removeprefix(f"{one.model}: ") not in compared]:
         show.hint(f"not compared, since answers alone do not tell or they are of a named model: {listing(left_out)}")
 
 

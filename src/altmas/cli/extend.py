@@ -8,6 +8,7 @@ import typer
 from altmas.cli import options as opt
 from altmas.cli import show
 from altmas.cli.app import START, command
+from altmas.pool.growth import WAVE
 
 
 @command(
@@ -34,7 +35,7 @@ def extend(
         typer.Option(
             "--first-wave",
             metavar="NAME",
-            help="How the first ones are; by default the date.",
+            help="How the first ones are called, once for all; by default the date on which the session was made.",
             rich_help_panel=opt.POOL,
         ),
     ] = None,
@@ -76,7 +77,9 @@ def extend(
         "show": (show_[0] if len(show_) == 1 else show_) if show_ else None,
         "encoding": encoding,
     }
+    beginning = ""
     with opt.opened(session) as opened:
+        had_waves = WAVE in opened.pool.slices
         change = opened.extend(
             data,
             wave=wave,
@@ -90,7 +93,11 @@ def extend(
             thresholds=opt.thresholds_of(thresholds),
         )
         limit = opened.plan.budget
+        if change.wave and not had_waves and first_wave is None:
+            beginning = str(opened.pool.slices[WAVE][0])
     show.say(f"{session}: {change.words}; recorded at {show.counted(change.labels, 'label')}")
+    if beginning:
+        show.hint(f"the items that the session began with are wave {beginning}, its date; --first-wave would name them")
     show.hint(_next(session, change.labels, limit))
 
 

@@ -169,7 +169,7 @@ def label(
     _refuse_read_only(session)
     with opt.opened(session) as opened:
         if terminal:
-            _in_terminal(opened, annotator, keys=keys, pair=sides, reveal=reveal)
+            _in_terminal(opened, annotator, keys=keys, pair=sides, reveal=reveal, question=question)
             return
         opened.label(
             host=host,

@@ -305,7 +305,7 @@ Thresholds = Annotated[
     typer.Option(
         "--threshold",
         metavar="CLAIM",
-        help=literal('Stop once the interval lies on one side of it, as "recall[cat] >= 0.9"; repeatable.'),
+        help=literal('Stop once it is shown on which side of it the metric lies, as "recall[cat] >= 0.9"; repeatable.'),
         rich_help_panel=AIM,
     ),
 ]
@@ -457,7 +457,7 @@ def opened(path: Path, *, read_only: bool = False) -> "Session":
 def how_to_get_waiting(session: "Session") -> str:
     """Who has the items that labels wait for, and the command that gives them out; empty if no label waits."""
     now = session.now()
-    rows = set(now.held_up.waits_for.tolist())
+    rows = {*now.held_up.waits_for.tolist(), *now.left_behind.waits_for.tolist()}
     if not rows:
         return ""
     held = session.held_by_others()

@@ -80,8 +80,9 @@ def written(text: str, path: Path) -> None:
 
 
 def paragraph(text: str) -> None:
-    """Prose on stdout, in lines that fit the terminal."""
-    say(textwrap.fill(text, min(100, shutil.get_terminal_size((100, 24)).columns)))
+    """Prose on stdout, in lines that fit the terminal; no path, option or name is broken."""
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    say(textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False))
 
 
 def hint(text: str) -> None:
@@ -167,6 +168,8 @@ def estimates(
 ) -> None:
     """Every metric with its interval and what the labels are worth; no number from fewer than `floor` labels.
 
+    What is to be said of some of them stands below the table, once, so that the table is no wider than its numbers.
+
     drawn     labels that the method drew: with few of them nothing is said of what they are worth
     counting  (labels that count, all labels) where some of them wait for the answer to an earlier draw
     """
@@ -176,6 +179,12 @@ def estimates(
     columns = ("metric", "estimate", level, "±", "labels", "worth", "kind")
     rows = [_few(estimate) if estimate.labels < floor else _estimate(estimate, drawn, counting) for estimate in values]
     table(columns, rows, right=("estimate", "±", "labels", "worth"), whole=(level,))
+    notes: dict[str, list[str]] = {}
+    for estimate in values:
+        if estimate.labels >= floor and (note := _note(estimate)):
+            notes.setdefault(note, []).append(estimate.metric)
+    for note, names in notes.items():
+        say(f"{'all metrics' if len(names) == len(values) > 1 else ', '.join(names)}: {note}")
 
 
 def _estimate(estimate: "Estimate", drawn: int, counting: tuple[int, int] | None) -> tuple[str, ...]:
@@ -189,11 +198,12 @@ def _estimate(estimate: "Estimate", drawn: int, counting: tuple[int, int] | None
 
 
 def _kind(estimate: "Estimate") -> str:
-    """The kind of interval and the note; without an interval why, said once."""
-    if estimate.interval != "none":
-        return " ".join(filter(None, [estimate.interval, estimate.note]))
-    why = estimate.note.removeprefix("undefined: ")  # the column of the estimate says so
-    return why if "no interval" in why else ": ".join(filter(None, ["no interval", why]))
+    return "no interval" if estimate.interval == "none" else estimate.interval
+
+
+def _note(estimate: "Estimate") -> str:
+    """What is to be said of an estimate, or why it has no interval; the table says that it has none."""
+    return estimate.note.removeprefix("undefined: ").removeprefix("no interval: ")
 
 
 def _few(estimate: "Estimate") -> tuple[str, ...]:

@@ -45,8 +45,10 @@ class TerminalLabeller:
         keys: Mapping[str, str] | None = None,
         pair: Mapping[str, str] | None = None,
         reveal: bool = True,
+        question: str = "",
     ) -> None:
         self.session, self.annotator = session, annotator
+        self.question = question or session.plan.instructions.strip().partition("\n")[0].strip()
         self.keyboard, self.console = keyboard, console
         self.pair = pair_of(session.pool, pair)
         self.keys = shown_keys(session.pool.classes, self.pair, keys)
@@ -227,6 +229,8 @@ class TerminalLabeller:
     def _show(self, query: "Query") -> None:
         self.console.print()
         self.console.print(Rule(Text(self._header()), style="dim", align="left"))
+        if self.question:
+            self.console.print(Text(harmless(self.question), "bold"))
         self.console.print(Padding(_picture(query.item) or Text(self._text(query)), (1, 2)))
         self.console.print(self._key_list(), soft_wrap=True)
 

@@ -4,12 +4,14 @@ Whoever leaves a point open may do so because of its label, so the sample of suc
 without an answer; labels behind it wait until it is answered or skipped.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.history import History
+from altmas.history import Batch, History
 from altmas.methods.assured.stages import stage_starts
 from altmas.methods.protocol import Method
 from altmas.task import Task
@@ -34,8 +36,25 @@ def held_up(history: History, groups: Array | None = None) -> HeldUp:
     A stage of `assured` is a sample of its own: what an earlier one left open does not hold up the next.
     """
     starts = stage_starts(history)
-    last = history.batches[starts[-1] if starts else 0 :]
-    drawn = np.concatenate([np.zeros(0, np.int64), *(batch.indices for batch in last)])
+    return _held_up(history, history.batches[starts[-1] if starts else 0 :], groups)
+
+
+def left_behind(history: History, groups: Array | None = None) -> HeldUp:
+    """The same in samples that are over: these labels are known where they are, and stand for no other item.
+
+    They stand for others again once what they wait for is answered or skipped.
+    """
+    starts = stage_starts(history)
+    found = [_held_up(history, history.batches[begin:end], groups) for begin, end in pairwise(starts)]
+    none = np.zeros(0, np.int64)
+    return HeldUp(
+        np.concatenate([none, *(one.labels for one in found)]),
+        np.concatenate([none, *(one.waits_for for one in found)]),
+    )
+
+
+def _held_up(history: History, batches: Sequence[Batch], groups: Array | None) -> HeldUp:
+    drawn = np.concatenate([np.zeros(0, np.int64), *(batch.indices for batch in batches)])
     labelled, open_ = history.known[drawn] >= 0, np.isin(drawn, history.outstanding)
     if not open_.any() or not labelled.any():
         return HeldUp(drawn[:0], drawn[:0])

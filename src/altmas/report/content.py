@@ -86,6 +86,7 @@ def content_of(session: "Session", *, items: bool = False, notes: bool = True, s
         "metrics": _metrics(session, history, estimates),
         "forecast": _forecast(session),
         "remarks": list(session.now().remarks(named=items)),
+        "waiting": session.now().waiting(named=items),
         "models": models_of(session, history, estimates),
         "alone": [alone.to_dict() for alone in models_alone(session, estimates)],
         "quality": quality_of(session),
@@ -383,6 +384,7 @@ def _slice_cell(estimate: Estimate, labels: int, points: int) -> Plain:
     return {
         "metric": estimate.metric,
         "insufficient": not enough,
+        "note": estimate.note if enough and math.isnan(estimate.low) else "",
         **(values if enough else dict.fromkeys(values, math.nan)),
     }
 

@@ -19,7 +19,8 @@ def headline_of(content: Plain) -> Plain:
     """{"verdict", "next", "tone"} from a report's content.
 
     A drop that is shown comes first, then a missed aim, an open one and one that is met; without aims what the waves or
-    the ranking of several models say, and else the first metric.
+    the ranking of several models say, and else the first metric. Where that one is of the truth and nobody asked for a
+    ranking, it comes before the ranking: models are then judges, and what is asked is what people would say.
     """
     rows, waves = content["metrics"], content["waves"]
     if waves is not None and waves["answer"] == "drop":
@@ -31,7 +32,7 @@ def headline_of(content: Plain) -> Plain:
                 return _judged(row, judged, content)
     if waves is not None:
         return _watched(waves, content)
-    if content["ranking"] is not None:
+    if content["ranking"] is not None and (content["plan"]["rank"] or rows[0]["model"]):
         return _ranked(content["ranking"])
     return _plain(rows[0], content) if rows else {"verdict": "Nothing was asked for.", "next": "", "tone": "plain"}
 
@@ -135,12 +136,13 @@ def _next(row: Plain, tone: str, content: Plain) -> str:
         )
     if math.isnan(more):
         return "More labels are needed; how many cannot be said yet."
+    ahead = content["forecast"]
+    if ahead is not None and len(_open(content)) == 1:
+        beyond = "" if ahead["more"] is not None else "; altmas plan says about how many it would take"
+        return f"{ahead['words'][:1].upper()}{ahead['words'][1:]}{beyond}."
     settled = "settle it" if row["threshold"] is not None else "reach that"
     if content["labels"] + more > HOPELESS * content["pool"]["points"]:
         return f"Only labelling nearly all {content['pool']['points']:,} points would {settled}."
-    ahead = content["forecast"]
-    if ahead is not None and ahead["more"] is not None and len(_open(content)) == 1:
-        return f"{ahead['words'][:1].upper()}{ahead['words'][1:]}."
     forecast = f"About {plural(round_up(more), 'more label')} would probably {settled}"
     budget = content["plan"]["budget"]
     if budget is None or content["labels"] + more <= budget:
@@ -210,6 +212,8 @@ def _no_interval(content: Plain) -> str:
 def _begin(content: Plain) -> str:
     if content["labels"] == 0:
         return "No point is labelled: begin with some labels."
+    if waiting := content.get("waiting"):
+        return f"{waiting[:1].upper()}{waiting[1:]}."
     tell = "does not tell" if content["labels"] == 1 else "do not tell"
     return f"{plural(content['labels'], 'label')} so far {tell} about it: label more."
 

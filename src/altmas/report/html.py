@@ -57,7 +57,7 @@ def _environment() -> Environment:
         "number": lambda value: "–" if value is None else number(value),
         "two": lambda value: "–" if value is None else f"{value:.2f}",
         "breaks": breaks,
-        "whole": lambda text: text.replace("–", "\u2060–\u2060").replace(" %", "\u00a0%"),
+        "whole": lambda text: text.replace("–", "\u2060–\u2060").replace(" %", "\u00a0%").replace("± ", "±\u00a0"),
         "count": lambda value: "–" if value is None else f"{value:,.0f}",
         "percent": lambda value: "–" if value is None else percent(value).replace(" %", "\u00a0%"),
         "duration": duration,

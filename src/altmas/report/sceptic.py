@@ -8,7 +8,7 @@ from scipy.stats import beta
 
 from altmas.history import History
 from altmas.methods import inclusion_of
-from altmas.methods.held_up import held_up
+from altmas.methods.held_up import held_up, left_behind
 from altmas.metrics import Metric
 from altmas.report.sensitivity import corrected
 from altmas.session.opinions import Agreement
@@ -44,7 +44,9 @@ def weights_of(session: "Session", history: History) -> dict[int, float]:
     if chances is None:
         return {}
     in_order, stands_for = session.method.traits.in_order, session.pool.weights
-    waiting = set(held_up(history, session.task.units).labels.tolist()) if in_order else set()
+    units = session.task.units
+    unused = (held_up(history, units), left_behind(history, units)) if in_order else ()
+    waiting = {row for found in unused for row in found.labels.tolist()}
     return {
         row: (1.0 if stands_for is None else float(stands_for[row])) / float(chances[row])
         for row in history.drawn.tolist()

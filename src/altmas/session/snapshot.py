@@ -17,7 +17,7 @@ from altmas.frames import plain
 from altmas.guarantee import Evidence
 from altmas.guaranteed import NotNow, NotOffered, estimates_of, guaranteed_decision
 from altmas.history import History
-from altmas.methods.held_up import HeldUp, counted_labels, held_up
+from altmas.methods.held_up import HeldUp, counted_labels, held_up, left_behind
 from altmas.metrics import Metric, known_names
 from altmas.pool.growth import values_in_order
 from altmas.session.log import VOTES, State
@@ -183,7 +183,17 @@ class Snapshot:
 
         named  whether such items are named, or counted
         """
-        found = self.held_up
+        return self._until_answered("labels that do not count yet", self.held_up, named)
+
+    @property
+    def left_behind(self) -> HeldUp:
+        """Rows of labels that stand for no item but their own, and the rows that they wait for."""
+        if not self.plan.method.traits.in_order:
+            return HeldUp(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return left_behind(self.history, self.task.units)
+
+    def _until_answered(self, what: str, found: HeldUp, named: bool) -> str:
+        """How many labels wait for which items; empty if none does."""
         if not len(found.labels):
             return ""
         count = len(found.waits_for)
@@ -191,13 +201,14 @@ class Snapshot:
         items = ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
         which = "asked for before them" if self.task.units is None else "of the same groups or asked for before them"
         return (
-            f"labels that do not count yet: {len(found.labels):,} of {len(self.history.labels):,}, until these items, "
+            f"{what}: {len(found.labels):,} of {len(self.history.labels):,}, until these items, "
             f"{which}, are answered or skipped: {items if named else f'{count:,} in all'}"
         )
 
     def remarks(self, *, named: bool = True) -> tuple[str, ...]:
         """What a reader of all estimates must know; named  whether items are named."""
-        return tuple(filter(None, (self.waiting(named=named), self.differing(), self.skipping())))
+        behind = self._until_answered("labels that stand for no item but their own", self.left_behind, named)
+        return tuple(filter(None, (self.waiting(named=named), behind, self.differing(), self.skipping())))
 
     def decision(self, estimates: Callable[[], Estimates] | None = None) -> Decision:
         """Whether to stop at that moment."""

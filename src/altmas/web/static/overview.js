@@ -179,7 +179,7 @@ function drawPath() {
 
 function drawPeople() {
   const { status, people, agreement, double_share: doubled } = latest;
-  const head = ["annotator", "labels", "skipped or unsure", "on the screen", "s per label", "too fast", "others agree", "last seen", "name"];
+  const head = ["annotator", "labels", "skipped or unsure", "on their page", "s per label", "too fast", "others agree", "last seen", "name"];
   const checked = (one) => (one.claimed ? "not authenticated" : one.authenticated ? "own link" : "–");
   const rows = people.map((one) => [
     one.name || "(no name)", one.labels.toLocaleString(), String(one.skips), String(one.leased), figure(one.seconds_per_label, 1), String(one.too_fast),

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from altmas.estimates import Estimate, Estimates, about_in_words, shown_worth
@@ -72,3 +73,12 @@ def test_a_notebook_shows_a_table_with_every_name_escaped():
 )
 def test_what_intervals_are_about_is_a_sentence(about, words):
     assert about_in_words(about).startswith("intervals are about") and words in about_in_words(about)
+
+
+def test_what_a_method_adds_is_ready_for_json_too():
+    told = replace(BOTH, info={"share": math.nan, "count": np.int64(3), "rows": np.arange(2)})
+    assert json.loads(json.dumps(told.to_dict(), allow_nan=False))["info"] == {
+        "share": None,
+        "count": 3,
+        "rows": [0, 1],
+    }

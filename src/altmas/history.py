@@ -115,6 +115,13 @@ class History:
         free[self.drawn] = False
         return free
 
+    def without_waiting(self) -> "History":
+        """The history without its last batches, as far as nothing in them is answered: what merely waits."""
+        answered, end = self.labels.keys() | self.skipped.keys(), len(self.batches)
+        while end and answered.isdisjoint(self.batches[end - 1].indices.tolist()):
+            end -= 1
+        return self if end == len(self.batches) else replace(self, batches=self.batches[:end])
+
     @cached_property
     def key(self) -> tuple[Any, ...]:
         """Equal for equal histories: what a method may use to remember its last fit."""

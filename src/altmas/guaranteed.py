@@ -271,9 +271,8 @@ def _points(metric: Metric, pool: Pool) -> Array:
 def _as_recorded(sequences: list[SequenceOfDraws], history: History) -> list[SequenceOfDraws]:
     """The sequences, ended where draws do not have the chances that were recorded with them.
 
-    A method that records what it could draw from needs no such look. Of others that is inferred from the labels, and
-    comes out wrong where a label that had been volunteered was taken back since, or where a point was skipped that
-    nobody had asked for: such points are no part of what was drawn from, and nothing is proven about them.
+    A method that records what it could draw from needs no such look. Of others the log of a session tells it, or else
+    the order of the labels, which comes out wrong where something was taken back.
     """
     if any("population" in batch.record for batch in history.batches):
         return sequences

@@ -97,7 +97,7 @@ def stages_among(history: History, inside: Mask, supposed: Mapping[int, int] | N
     known, answered = history.known.copy(), history.known >= 0
     answered[list(history.skipped)] = True
     known[list(supposed)] = list(supposed.values())
-    closed = _closed(history)
+    unasked = [history.unasked_before(number) for number in range(len(history.batches))]
     batch_of = np.repeat(np.arange(len(history.batches)), [len(batch.indices) for batch in history.batches])
     stages: list[RandomStage] = []
     left_open: list[int] = []
@@ -116,34 +116,26 @@ def stages_among(history: History, inside: Mask, supposed: Mapping[int, int] | N
             stages.append(RandomStage(about, about & ~_mask(history.n_points, history.drawn), order))
         else:
             behind = _mask(history.n_points, order[end:])
-            stages += _of_domain(about, known, answered, closed, order[:end], batches[:end], behind)
+            stages += _of_domain(about, known, answered, unasked, order[:end], batches[:end], behind)
     return RandomStages(stages, known, tuple(left_open))
 
 
-def _closed(history: History) -> list[Mask]:
-    """(N,) for each batch, the points that could not be drawn because somebody had told or skipped them unasked."""
-    masks: dict[bytes, Mask] = {}
-    closed = []
-    for number in range(len(history.batches)):
-        rows = history.unasked_before(number)
-        closed.append(masks.setdefault(rows.tobytes(), _mask(history.n_points, rows)))
-    return closed
-
-
 def _of_domain(
-    about: Mask, known: Array, answered: Mask, closed: list[Mask], order: Array, batches: Array, behind: Mask
+    about: Mask, known: Array, answered: Mask, unasked: list[Array], order: Array, batches: Array, behind: Mask
 ) -> list[RandomStage]:
     """The stages about points that came together.
 
+    unasked  rows that could not be drawn in each batch
     order, batches  answered draws among them and their batches;  behind  (N,) draws that do not count yet
 
     Draws that could not hit a point which has no answer any more are no sample of what is there: their labels are known
     and say nothing of others.
     """
     labelled, stages = about & (known >= 0), []
-    starts = [0, *(n for n in range(1, len(closed)) if (about & (closed[n] != closed[n - 1])).any())]
+    closed = [rows[about[rows]] for rows in unasked] or [order[:0]]
+    starts = [0, *(n for n in range(1, len(closed)) if not np.array_equal(closed[n], closed[n - 1]))]
     for start, end in zip(starts, [*starts[1:], len(closed)], strict=True):
-        apart = about & closed[start] if closed else np.zeros_like(about)
+        apart = _mask(len(about), closed[start])
         sample = order[(batches >= start) & (batches < end)]
         if (apart & ~answered).any():
             continue

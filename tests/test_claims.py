@@ -187,6 +187,15 @@ def test_nothing_is_decided_before_twenty_drawn_labels_unless_all_are_known():
         assert verdict.answer == "shown" and not verdict.too_early and not verdict.proven
 
 
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_a_value_that_is_exactly_that_of_the_claim_is_not_below_it_by_rounding(method):
+    """One of ten is wrong; as 1 - 9 / 10 in floating point that is less than 0.1."""
+    session = altmas.Session.create(None, altmas.Pool(None, ["a", "b"] * 5), metrics=["error"], method=method)
+    session.tell({row: "ab"[row % 2] if row else "b" for row in range(10)})
+    for relation, wanted in ((">=", "shown"), ("<=", "shown"), (">", "refuted"), ("<", "refuted")):
+        assert session.check(f"error {relation} 0.1").answer == wanted
+
+
 def test_volunteered_labels_do_not_make_it_less_early():
     pool = altmas.Pool(None, ["cat", "dog"] * 30)
     with altmas.Session.create(None, pool, metrics=["accuracy"], seed=0) as made:

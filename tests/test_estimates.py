@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from altmas.estimates import Estimate, Estimates, about_in_words, shown_worth
@@ -79,3 +80,12 @@ def test_values_stand_below_each_other_also_beside_a_long_name():
     first, second, _ = str(Estimates(tuple(values), "assured")).splitlines()
     assert first.index("0.5000") == second.index("0.5000") == len("accuracy@scanner=Philips Mobile") + 1
     assert str(values[0]) == f"{'accuracy':<24} 0.5000  [0.4000, 0.6000]"
+
+
+def test_what_a_method_adds_is_ready_for_json_too():
+    told = replace(BOTH, info={"share": math.nan, "count": np.int64(3), "rows": np.arange(2)})
+    assert json.loads(json.dumps(told.to_dict(), allow_nan=False))["info"] == {
+        "share": None,
+        "count": 3,
+        "rows": [0, 1],
+    }

@@ -1,6 +1,7 @@
 """Two games in one: the same by loops, false alarms are rare, and fewer labels than intervals that must not overlap."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,33 @@ def test_the_evidence_is_that_of_a_loop_over_moments():
     found, cells = pair.evidence(candidates)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert (cells <= np.minimum(found[:-1], found[1:]) + 1e-9).all()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_sequence_about_both_may_count_for_one_of_them_alone(which):
+    """A label that had been volunteered in one wave is taken back: its draws count no more, those of the other do."""
+    rng = np.random.default_rng(1)
+    games = [game(world(0.9), 60, rng), game(world(0.3), 60, rng)]
+    (stage,) = games[which].stages
+    games[which] = replace(games[which], stages=[replace(stage, drawn=stage.drawn[:0], outcomes=stage.outcomes[:0])])
+    pair = _Pair(*games, 0.0, 0.05, 60, 1.0)
+    assert [steps[-1] for steps in pair._steps()] == [0 if place == which else 60 for place in (0, 1)]
+    assert not shown_apart(*games, margin=0.0, error=0.05, budget=60)
+
+
+def test_a_wave_of_which_a_label_was_taken_back_is_watched_all_the_same():
+    truth, pools = truth_and_pool(3)
+    session = altmas.Session.create(None, pools[0], seed=3)
+    label(session, truth, 30)
+    session.extend(pools[1], wave="w1", first_wave="w0")
+    session.tell("1-7", truth[307])
+    label(session, truth, 60)
+    session.adjudicate("1-7", truth[307])
+    session.undo()
+    while session.history.known[307] >= 0:
+        session.undo()
+    label(session, truth, 60)
+    assert session.monitor().answer in ("no drop", "cannot tell")
 
 
 @pytest.mark.parametrize(

@@ -106,10 +106,10 @@ def test_draws_after_a_point_that_nobody_answers_prove_nothing():
     sequences = session.method.sequences(session.task, session.history)
     (game,) = games_of(session.method, session.task, session.history, [metric])
     assert sum(len(one.rows) > 0 for one in sequences) > 1 and sequences[0].cut
-    assert [len(stage.drawn) for stage in game.stages] == [len(sequences[0].rows)] + [0] * (len(sequences) - 1)
+    assert [len(stage.drawn) for stage in game.stages] == [len(sequences[0].rows)] + [0] * len(sequences)
     session.tell({query.id: int(truth[query.index]) for query in left})
     (game,) = games_of(session.method, session.task, session.history, [metric])
-    assert all(len(stage.drawn) > len(one.rows) for stage, one in zip(game.stages, sequences, strict=True))
+    assert all(len(stage.drawn) > len(one.rows) for stage, one in zip(game.stages[:-1], sequences, strict=True))
 
 
 def test_guaranteed_intervals_hold_the_value_and_are_wider_than_those_for_one_look():
@@ -349,3 +349,16 @@ def test_kappa_has_no_proof_after_a_skip_nor_on_a_sample_of_a_table():
     assert offers_guarantee(method, metric, pool)
     pool.sampled_from = 1000
     assert not offers_guarantee(method, metric, pool)
+
+
+@pytest.mark.parametrize("method", ["assured", "tradition"])
+def test_what_is_undefined_with_every_label_waits_for_none(method):
+    session = altmas.Session.create(
+        None, altmas.Pool(None, ["a", "b"] * 10), metrics=["mcc", "recall[b]"], method=method
+    )
+    session.tell({point: "a" for point in range(20)})
+    for estimate in session.estimate():
+        assert (
+            estimate.note
+            == f"undefined: every point is labelled, and {estimate.metric} is not defined with these labels"
+        )

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import altmas
+from altmas.forecast import Goals
 from altmas.history import Batch, History
+from altmas.methods.assured.stages import stage_starts
 from altmas.methods.held_up import held_up, left_behind
+from altmas.planning import plan_further
 from altmas.report.content import content_of
 from altmas.web.advice import advice
 from cli_world import make_session, run
@@ -243,3 +246,30 @@ def test_a_gap_before_the_tenth_label_leaves_no_value_and_says_so():
     session.skip(asked[1].id)
     (accuracy,) = session.estimate()
     assert 0 < accuracy.low < accuracy.value < accuracy.high < 1
+
+
+def test_forecast_plan_and_remarks_stay_while_further_items_merely_wait():
+    """The first stage has a gap; the next one is asked for, and nothing in it is answered yet."""
+    session = create(
+        method="assured", pool=pool(300), metrics=["precision[cat]"], budget=None, targets={"precision[cat]": 0.01}
+    )
+    asked = session.ask(60)
+    session.tell({query.id: truth(query) for query in (*asked[:40], *asked[45:])})
+
+    def shown():
+        now, goals = session.now(), Goals({"precision[cat]": 0.01}, {})
+        plan = plan_further(session.method, now.task, now.history, goals=goals, worlds=1)
+        parts = session.estimate(), now.remarks(), session.forecast(), session.goals(), session.should_stop(), plan
+        return list(map(repr, parts))
+
+    before, stages = shown(), len(stage_starts(session.history))
+    assert "labels that do not count yet: 15 of 55" in before[1] and before[2] != "None"
+    session.ask(60)
+    assert len(stage_starts(session.history)) > stages and shown() == before
+    assert all(type(goal.reached) is bool for goal in session.goals())
+
+
+def test_a_group_does_not_wait_for_items_of_groups_that_were_asked_for_after_it():
+    groups = np.repeat(np.arange(4), 3)
+    found = held_up(history([0, 1, 2, 6, 7, 8, 3, 4, 5], labels=[0, 1, 6]), groups)
+    assert (found.labels.tolist(), found.waits_for.tolist()) == ([0, 1, 6], [2, 7, 8])

@@ -90,3 +90,8 @@ def test_the_choice_to_stop_is_logged_with_the_goals_as_they_stood(tmp_path: Pat
 
 def test_a_session_without_goals_has_none() -> None:
     assert create(budget=30).goals() == ()
+
+
+def test_a_note_that_is_no_text_is_refused():
+    with pytest.raises(PlanError, match="the note None is no text; nothing was recorded"):
+        create().note(None)

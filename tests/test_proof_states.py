@@ -164,16 +164,13 @@ def test_after_a_skip_a_difference_of_slices_is_left_open_and_its_parts_are_not(
 
 
 def test_items_skipped_that_nobody_asked_for_were_not_drawn_from():
-    """assured records what it could draw from; of a random sample that is not known, and nothing is proven."""
-    for name, method in METHODS.items():
+    """The log tells what could be drawn, also of a random sample."""
+    for method in METHODS.values():
         session = made(method)
         for row in ERRORS[:50]:
             session.skip(row, "dark")
         answer(session, session.ask(100))
-        if name == "assured":
-            assert session.check("accuracy >= 0.75").proven
-        else:
-            assert "skipped that nobody asked for" in decides_nothing(session, "accuracy >= 0.75")
+        assert session.check("accuracy >= 0.75").proven
 
 
 # ---------------------------------------------------------------- labels that nobody asked for
@@ -212,6 +209,19 @@ def test_volunteered_labels_alone_leave_possible_what_the_others_can_do(method):
     assert session.check("accuracy >= 0.5").too_early
 
 
+def test_labels_that_were_told_leave_the_same_possible_before_and_after_further_items_were_asked_for(method):
+    session = made(method, metrics=["share[1]", "recall[1]", "accuracy"], budget=None)
+    answer(session, session.ask(40))
+    for row in np.flatnonzero(session.history.open)[:300]:
+        session.tell(int(row), int(TRUTH[row]))
+    before = session.estimate()
+    ones = session.history.codes.sum() / 400
+    assert (
+        before[0].interval == "guaranteed" and ones - 1e-4 <= before[0].low <= before[0].high <= ones + 60 / 400 + 1e-4
+    )
+    assert session.ask(30) and session.estimate() == before
+
+
 # ---------------------------------------------------------------- items, classes and metrics that come later
 
 
@@ -227,6 +237,27 @@ def test_after_items_were_added_only_later_draws_count(method):
     assert not session.should_stop().stop and session.monitor().proven and session.monitor().answer == "cannot tell"
     answer(session, session.ask(100), np.concatenate([TRUTH, TRUTH[:100]]))
     assert session.check("accuracy >= 0.4").answer == "shown" and session.should_stop().stop
+
+
+def test_a_difference_of_waves_is_about_their_items_alone_whatever_comes_later(method):
+    """w1 is better than w0 by 0.15; 3,000 further items change nothing of what is proven of both."""
+    name = "accuracy@wave=w1 - accuracy@wave=w0"
+    session, truth = made(method, budget=None, guarantee=False), TRUTH
+    answer(session, session.ask(20))
+    for wave, count in (("w1", 200), ("w2", 3000)):
+        truth = np.concatenate([truth, np.resize(PREDICTED, count)])
+        ids = [f"{wave}-{n}" for n in range(count)]
+        slices = {"site": np.resize(SITE, count)}
+        more = altmas.Pool(None, np.resize(PREDICTED, count), classes=[0, 1], ids=ids, slices=slices)
+        session.extend(more, wave=wave, first_wave="w0" if wave == "w1" else None)
+        if wave == "w1":
+            answer(session, session.ask(300), truth)
+            metric = metric_set([name], session.pool)[0]
+            before = guaranteed_interval(session.method, session.task, session.history, metric)
+    metric = metric_set([name], session.pool)[0]
+    after = guaranteed_interval(session.method, session.task, session.history, metric)
+    assert after == pytest.approx(before, abs=0.01) and after[0] <= 0.15 <= after[1] < 0.5
+    assert session.check(f"{name} >= 0.5").answer == session.check(f"{name} <= -0.2").answer == "refuted"
 
 
 def test_while_the_first_item_of_a_wave_waits_there_is_no_alarm(method):

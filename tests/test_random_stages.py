@@ -104,6 +104,66 @@ def test_the_sample_ends_at_the_first_point_without_an_answer_and_skips_are_answ
     assert supposed.known[5] == 2
 
 
+def test_draws_are_apart_from_what_the_log_says_could_not_be_drawn():
+    """9 was told before the second batch and again after it; then 9 is open: the second batch is no sample of it."""
+    batches = (drawn(3, 1), replace(drawn(5, 7, before=3), unasked=np.array([9])))
+    again = stages_among(History(N, batches, told(3, 1, 5, 7, 9)), EVERY)
+    assert [np.flatnonzero(stage.exact).tolist() for stage in again.stages] == [[], [1, 3, 9]]
+    taken_back = stages_among(History(N, batches, told(3, 1, 5, 7)), EVERY)
+    assert [stage.rows.tolist() for stage in taken_back.stages] == [[3, 1]] and taken_back.stages[0].rest == 12
+    skipped = stages_among(History(N, batches, told(3, 1, 5, 7), {9: "dark"}), EVERY)
+    assert [stage.rows.tolist() for stage in skipped.stages] == [[3, 1], [5, 7]]
+    assert [stage.rest for stage in skipped.stages] == [12, 9]
+
+
+@pytest.mark.parametrize("method", ["tradition", "assured", "lure", "druck"])
+def test_labels_that_were_taken_back_and_told_again_change_nothing(method, errors_told):
+    session, truth = errors_told(method, "label", seed=1)
+    before = [(one.value, one.low, one.high) for one in session.estimate()]
+    while session.undo("import"):
+        pass
+    session.tell({row: int(truth[row]) for row in range(80)}, annotator="import")
+    after = [(one.value, one.low, one.high) for one in session.estimate()]
+    np.testing.assert_allclose(after, before)
+
+
+@pytest.mark.parametrize("kind", ["label", "skip"])
+def test_intervals_hold_what_was_told_or_skipped_before_the_draws_and_is_open_or_told_now(kind, errors_told):
+    """80 of 100 errors among 400 points were told or skipped before the draws, which so could not hit them."""
+    held = []
+    for seed in range(8):
+        session, truth = errors_told("tradition", kind, seed)
+        while session.undo("import"):
+            pass
+        for tell_again in (False, True):
+            if tell_again:
+                session.tell({row: int(truth[row]) for row in range(80)}, annotator="import")
+            (estimate,) = session.estimate()
+            held.append(estimate.low <= 0.75 <= estimate.high)
+    assert sum(held) >= 14
+
+
+@pytest.fixture
+def errors_told():
+    """A session in which 80 errors were told or skipped unasked, and 60 draws answered after that; the truth."""
+
+    def made(method: str, kind: str, seed: int):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 400)
+        pool = altmas.Pool(rng.normal(size=(400, 2)), np.where(np.arange(400) < 100, 1 - truth, truth), classes=[0, 1])
+        session = altmas.Session.create(None, pool, method=method, seed=seed)
+        for row in range(80):
+            if kind == "label":
+                session.tell(row, int(truth[row]), annotator="import")
+            else:
+                session.skip(row, "dark", annotator="import")
+        for query in session.ask(60):
+            session.tell(query, int(truth[query.index]), annotator="ana")
+        return session, truth
+
+    return made
+
+
 def test_labels_that_were_volunteered_last_are_exact_once_they_complete_the_pool():
     rest = [row for row in range(N) if row not in (3, 1)]
     history = History(N, (drawn(3, 1),), told(3, 1, *rest))

@@ -1,5 +1,6 @@
 """Claims such as "recall[cat] >= 0.9", and whether the labels so far show or refute them."""
 
+import math
 import re
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +27,7 @@ NUMBER = re.compile(r"[-+]?[.\d]+\s*%?")
 KIND = re.compile(r"^[^\[]*:\s*|\s*[\[@].*$", re.DOTALL)
 """What stands around the kind of a metric in its name: the model, the class, the slice."""
 BACKWARDS = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
+ROUNDING = 1e-9
 WORDS = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
 
 
@@ -53,8 +55,15 @@ class Claim:
         return f"{self.metric} is {WORDS[self.relation]} {self.value:g}"
 
     def answer(self, estimate: Estimate) -> Answer:
-        """Shown if it holds on the whole interval, refuted if it holds nowhere on it; undecided without an interval."""
-        low, high, value = estimate.low, estimate.high, self.value
+        """Shown if it holds on the whole interval, refuted if it holds nowhere on it; undecided without an interval.
+
+        An end that differs from the value by rounding alone is the value: 1 - 0.9 is no less than 0.1.
+        """
+        value = self.value
+        low, high = (
+            value if math.isclose(end, value, rel_tol=ROUNDING, abs_tol=ROUNDING) else end
+            for end in (estimate.low, estimate.high)
+        )
         holds_everywhere, holds_nowhere = {
             ">=": (low >= value, high < value),
             ">": (low > value, high <= value),

@@ -117,7 +117,7 @@ class Estimates(Sequence[Estimate]):
         """Plain values, ready for JSON (undefined numbers are None)."""
         rows = [plain(asdict(estimate)) for estimate in self.values]
         said = {"remarks": list(self.remarks)} if self.remarks else {}
-        return {"method": self.method, "about": self.about, **said, "estimates": rows, "info": self.info}
+        return {"method": self.method, "about": self.about, **said, "estimates": rows, "info": plain(self.info)}
 
     def to_frame(self) -> Any:
         """A pandas frame if pandas is installed, else a pyarrow table."""

@@ -171,7 +171,7 @@ def forecasts(
     every_metric  whether widths of all metrics are forecast, not only of METRICS beside those with a goal
     after_world   called after each imagined world
     """
-    labels = len(history.labels)
+    labels, history = len(history.labels), history.without_waiting()
     end = _end(task, history, max(at) if at else until)
     rehearsal = rehearsal_of(method, task, history)
     if rehearsal is None or end <= labels:

@@ -26,12 +26,15 @@ AIM: Final = 0.3
 PASSES: Final = 3
 """Refinements of the cells in which nothing is shown yet."""
 
+NOW: Final = -1
+"""The number of a stage that no sequence of draws is: what is known now."""
+
 Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True)
 class Game:
-    """One metric with its stages of draws; numbers: which of the session's sequences each stage is."""
+    """One metric with its stages of draws; numbers: which of the session's sequences each stage is, or NOW."""
 
     ratio: Ratio
     stages: Sequence[Stage]
@@ -77,7 +80,7 @@ class _Pair:
     @property
     def apart(self) -> bool:
         """Whether no sequence of draws is about both."""
-        return not set(self.first.numbers) & set(self.second.numbers)
+        return not set(self.first.numbers) & set(self.second.numbers) - {NOW}
 
     def evidence(self, candidates: Array) -> tuple[Array, Array]:
         """(G,) largest log E ever at each candidate q_1 and q_2 = q_1 - margin; (G - 1,) the least in each cell."""
@@ -115,7 +118,7 @@ class _Pair:
         ]
         seen = [[0], [0]]
         for number in sorted({*self.first.numbers, *self.second.numbers}):
-            for _ in range(max(own.get(number, 0) for own in counts)):
+            for draw in range(max(own.get(number, 0) for own in counts)):
                 for steps, own in zip(seen, counts, strict=True):
-                    steps.append(steps[-1] + (number in own))
+                    steps.append(steps[-1] + (draw < own.get(number, 0)))
         return np.array(seen[0]), np.array(seen[1])

@@ -13,7 +13,7 @@ import numpy as np
 
 from altmas.estimates import Estimate, Estimates, possible_values, within
 from altmas.guarantee import Answer, Evidence, Stage, decide, interval
-from altmas.guarantee_pair import Game
+from altmas.guarantee_pair import NOW, Game
 from altmas.history import History
 from altmas.methods.protocol import DrawsInSequence, Method, SequenceOfDraws
 from altmas.metrics import Metric
@@ -129,8 +129,18 @@ def estimates_of(method: Method, task: Task, history: History) -> Estimates:
     if task.guarantee:
         estimates = with_guarantee(method, task, history, estimates)
     possible = {metric.name: possible_values(metric, task, history) for metric in task.metrics}
-    values = (within(estimate, possible.get(estimate.metric, EVERYTHING)) for estimate in estimates)
+    values = [within(estimate, possible.get(estimate.metric, EVERYTHING)) for estimate in estimates]
+    if len(history.labels) == history.n_points:
+        values = list(map(_undefined_for_good, values))
     return replace(estimates, values=tuple(values))
+
+
+def _undefined_for_good(estimate: Estimate) -> Estimate:
+    """The estimate with every point labelled: where it is undefined no further label can change that."""
+    if not math.isnan(estimate.value):
+        return estimate
+    note = f"undefined: every point is labelled, and {estimate.metric} is not defined with these labels"
+    return replace(estimate, note=note)
 
 
 def with_guarantee(method: Method, task: Task, history: History, estimates: Estimates) -> Estimates:
@@ -215,7 +225,14 @@ def _game(task: Task, history: History, metric: Metric, sequences: list[Sequence
     ratio = _ratio_of(metric, tables, pool)
     ratio = replace(ratio, ratio=replace(ratio.ratio, fraction=task.fraction))
     stages = [_stage(ratio, sequence, history, pool) for sequence in relevant.values()]
-    return Game(ratio.ratio, stages, tuple(relevant))
+    return Game(ratio.ratio, [*stages, _now(stages[-1], ratio, history)], (*relevant, NOW))
+
+
+def _drawn(history: History) -> Array:
+    """(N,) whether a point was drawn."""
+    drawn = np.zeros(history.n_points, np.bool_)
+    drawn[history.drawn] = True
+    return drawn
 
 
 MOST_WEIGHTS = 20_000
@@ -254,9 +271,8 @@ def _points(metric: Metric, pool: Pool) -> Array:
 def _as_recorded(sequences: list[SequenceOfDraws], history: History) -> list[SequenceOfDraws]:
     """The sequences, ended where draws do not have the chances that were recorded with them.
 
-    A method that records what it could draw from needs no such look. Of others that is inferred from the labels, and
-    comes out wrong where a label that had been volunteered was taken back since, or where a point was skipped that
-    nobody had asked for: such points are no part of what was drawn from, and nothing is proven about them.
+    A method that records what it could draw from needs no such look. Of others the log of a session tells it, or else
+    the order of the labels, which comes out wrong where something was taken back.
     """
     if any("population" in batch.record for batch in history.batches):
         return sequences
@@ -276,6 +292,7 @@ def _as_recorded(sequences: list[SequenceOfDraws], history: History) -> list[Seq
 def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -> dict[int, SequenceOfDraws]:
     """The sequences that are about all these points, by number: others tell nothing of some of them.
 
+    One of which nothing is answered yet is left out: what merely waits tells nothing.
     Draws after one that has no answer do not count: whoever leaves the points open on which a player would lose would
     let that player win. The same holds where a label or skip that was there when a sequence began was taken back: its
     point was not drawn from, and is not known. Without any sequence the labels are known and nothing else: one
@@ -283,10 +300,12 @@ def _about(sequences: list[SequenceOfDraws], members: Array, history: History) -
     """
     unknown = history.known < 0
     unknown[list(history.skipped)] = False
+    answered = _drawn(history) & ~unknown
     relevant = {
         number: sequence
         for number, sequence in enumerate(sequences)
-        if sequence.within is None or not (members & ~sequence.within).any()
+        if (len(sequence.rows) or (sequence.open & answered).any())
+        and (sequence.within is None or not (members & ~sequence.within).any())
     }
     if not relevant:
         nothing = SequenceOfDraws(unknown, np.ones(history.n_points), None, np.zeros(0, np.int64))
@@ -338,28 +357,31 @@ def _ratio_of(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
 
 
 def _of_difference(metric: Metric, tables: list[Tables], pool: Pool) -> TableRatio:
-    """A difference of means over the same points as one ratio, and over known numbers of points as one mean."""
-    shared = _shared_sizes(metric, tables, pool)
+    """A difference of means over the same points as one ratio, and over known numbers of points as one mean.
+
+    The mean is over the points of either side; others, as those that came later, count neither above nor below.
+    """
+    shared, points = _shared_sizes(metric, tables, pool), _points(metric, pool)
+    total = float(points.sum() if pool.weights is None else pool.weights[points].sum())
     columns, scales = [], []
     for (_, part), (_, den) in zip(metric.parts, tables, strict=True):
         members, rows = part.members(pool), part.rows(part, pool).codes
         columns.append(rows if members is None else np.where(members, rows, -1))
         sizes = den[rows, 0] if pool.weights is None else den[rows, 0] * pool.weights
         size = float(sizes.sum() if members is None else sizes[members].sum())
-        total = len(pool) if pool.weights is None else float(pool.weights.sum())
-        scales.append(1.0 if shared is not None else total / size if size > 0 else float(total))
+        scales.append(1.0 if shared is not None else total / size if size > 0 else total)
     kinds, first, codes = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
     num = np.zeros((len(kinds), len(pool.classes)))
     for column, ((factor, _), (above, _)) in enumerate(zip(metric.parts, tables, strict=True)):
         inside = kinds[:, column] >= 0
         num[inside] += factor * scales[column] * above[kinds[inside, column]]
-    den = np.ones_like(num) if shared is None else np.repeat(shared[first][:, None], num.shape[1], axis=1)
+    below = np.where(points, 1.0, 0.0) if shared is None else shared
+    den = np.repeat(below[first][:, None], num.shape[1], axis=1)
     return table_ratio(num, den, codes.ravel(), pool.weights, metric.bounds)
 
 
 def _stage(ratio: TableRatio, sequence: SequenceOfDraws, history: History, pool: Pool) -> Stage:
-    labels = np.where(history.known >= 0, history.known, OPEN)
-    labels[list(history.skipped)] = SKIPPED
+    labels = _labels(history)
     known = np.where(sequence.open, OPEN, labels)
     if sequence.within is not None:  # the metric is about none of those that came later
         known = np.where((known == OPEN) & ~sequence.within, SKIPPED, known)
@@ -371,6 +393,23 @@ def _stage(ratio: TableRatio, sequence: SequenceOfDraws, history: History, pool:
         drawn=sequence.rows,
         outcomes=outcomes[sequence.rows],
     )
+
+
+def _now(last: Stage, ratio: TableRatio, history: History) -> Stage:
+    """A stage without a draw, which knows what is known now, also what was told unasked since the last one began.
+
+    Draws of the last one that do not count are no part of it.
+    """
+    held, nothing = (last.after() == OPEN) & _drawn(history), np.zeros(0, np.int64)
+    known = np.where(held, OPEN, ratio.outcomes(_labels(history)))
+    return replace(last, known=known, sizes=np.ones(len(known)), drawn=nothing, outcomes=nothing)
+
+
+def _labels(history: History) -> Array:
+    """(N,) the label of each point; SKIPPED, or OPEN where there is no answer."""
+    labels = np.where(history.known >= 0, history.known, OPEN)
+    labels[list(history.skipped)] = SKIPPED
+    return labels
 
 
 def _probabilities(pool: Pool, sequence: SequenceOfDraws) -> Array:

@@ -28,6 +28,8 @@ class Batch:
     record         arrays that the method needs again to replay its estimate (a belief row for each draw, ...)
     info           what happened, for people: training loss, size of the pseudo-labelled set, ...
     labels_before  how many labels were known when the batch was drawn
+    unasked        rows that had a label or a skip then and had never been drawn, as the log of a session tells it; None
+                   where nothing was ever taken back: then they are those of the first `labels_before` labels
     """
 
     indices: Ints
@@ -35,6 +37,7 @@ class Batch:
     record: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
     labels_before: int = 0
+    unasked: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,14 @@ class History:
         drawn = set(self.drawn.tolist())
         return np.array([row for row in self.labels if row not in drawn], np.int64)
 
+    def unasked_before(self, batch: int) -> Ints:
+        """Rows that could not be drawn in a batch, by its index, because somebody had told or skipped them unasked."""
+        known = self.batches[batch].unasked
+        if known is not None:
+            return known
+        before = self.labelled[: self.batches[batch].labels_before]
+        return before[np.isin(before, self.volunteered)]
+
     @property
     def drawn_labels(self) -> int:
         """How many labels are of points that a method drew."""
@@ -114,6 +125,13 @@ class History:
         free[list(self.skipped)] = False
         free[self.drawn] = False
         return free
+
+    def without_waiting(self) -> "History":
+        """The history without its last batches, as far as nothing in them is answered: what merely waits."""
+        answered, end = self.labels.keys() | self.skipped.keys(), len(self.batches)
+        while end and answered.isdisjoint(self.batches[end - 1].indices.tolist()):
+            end -= 1
+        return self if end == len(self.batches) else replace(self, batches=self.batches[:end])
 
     @cached_property
     def key(self) -> tuple[Any, ...]:

@@ -153,7 +153,7 @@ def plan_widths(
             check_ahead(method, pool)
     if guarantee and (task.ahead or task.units is not None):
         raise PlanError("no proof is offered for intervals about data to come, nor where whole groups are drawn")
-    begun = history or History(len(pool))
+    begun = (history or History(len(pool))).without_waiting()
     steps = _steps(budgets, len(pool), len(begun.labels))
     chances, assumption = imagination(pool, accuracy, begun)
     if task.units is not None:
@@ -194,7 +194,7 @@ def plan_further(
     budgets  numbers of labels that are looked at, all labels counted; by default those of the forecast up to `until`
     others   methods to compare with: each starts without a label, in as many worlds, imagined from the same belief
     """
-    labels, pool = len(history.labels), task.pool
+    labels, pool, history = len(history.labels), task.pool, history.without_waiting()
     sides, aims = _thresholds(goals.thresholds, task), _targets(goals.targets, task)
     steps = _steps(budgets, len(pool), labels) if budgets else []
     compared = [_with_interval(other, pool) for other in others]

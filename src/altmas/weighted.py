@@ -132,12 +132,12 @@ class Draws:
 
 def draws_of(history: History) -> Draws:
     """The draws of a history, each with its probability."""
-    volunteered_before = _volunteered_before(history)
     rows, tilt, certain = [], [], []
     drawn = 0
-    for batch, volunteered in zip(history.batches, volunteered_before, strict=True):
+    for number, batch in enumerate(history.batches):
+        unasked = len(history.unasked_before(number))
         for row, probability in zip(batch.indices.tolist(), _probabilities(batch), strict=True):
-            still_open = history.n_points - volunteered - drawn
+            still_open = history.n_points - unasked - drawn
             drawn += 1
             if probability > 1 - 1e-9 and still_open > 1:
                 certain.append(row)
@@ -161,13 +161,6 @@ def _probabilities(batch: Batch) -> list[float]:
     if batch.probabilities is None:  # only where everything is labelled, so that no weight matters
         return [1.0] * len(batch.indices)
     return [float(probability) for probability in batch.probabilities]
-
-
-def _volunteered_before(history: History) -> list[int]:
-    """How many volunteered labels were known when each batch was drawn."""
-    volunteered = set(history.volunteered.tolist())
-    counts = np.cumsum([0, *(row in volunteered for row in history.labels)])
-    return [int(counts[min(batch.labels_before, len(history.labels))]) for batch in history.batches]
 
 
 # ---------------------------------------------------------------- inclusion probabilities

@@ -33,8 +33,10 @@ class HeldUp:
 def held_up(history: History, groups: Array | None = None) -> HeldUp:
     """What waits in the last sample of a history; groups (N,) where whole ones are drawn, which count together.
 
-    A stage of `assured` is a sample of its own: what an earlier one left open does not hold up the next.
+    A stage of `assured` is a sample of its own: what an earlier one left open does not hold up the next, once an answer
+    to the next is there.
     """
+    history = history.without_waiting()
     starts = stage_starts(history)
     return _held_up(history, history.batches[starts[-1] if starts else 0 :], groups)
 
@@ -58,11 +60,11 @@ def _held_up(history: History, batches: Sequence[Batch], groups: Array | None) -
     labelled, open_ = history.known[drawn] >= 0, np.isin(drawn, history.outstanding)
     if not open_.any() or not labelled.any():
         return HeldUp(drawn[:0], drawn[:0])
-    first = int(open_.argmax())
-    if groups is not None:
-        first = int((groups[drawn] == groups[drawn[first]]).argmax())
+    units = np.arange(len(drawn)) if groups is None else groups[drawn]
+    first = int((units == units[open_.argmax()]).argmax())
     behind = np.flatnonzero(labelled)[np.flatnonzero(labelled) >= first]
-    before = np.flatnonzero(open_) if groups is not None else np.flatnonzero(open_[: behind.max(initial=-1) + 1])
+    end = np.flatnonzero(np.isin(units, units[behind])).max(initial=-1) + 1
+    before = np.flatnonzero(open_[:end])
     return HeldUp(drawn[behind], drawn[before] if len(behind) else drawn[:0])
 
 

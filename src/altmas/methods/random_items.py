@@ -98,7 +98,7 @@ def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Su
     labels, used = labels_of(task, history, metric), int(np.logical_or.reduce([side.used for side in sides]).sum())
     if math.isnan(value):
         note = "undefined: no label yet" if used == 0 else f"undefined: no label so far tells about {metric.name}"
-        if task.units is not None and len(history.drawn) and history.drawn_labels == 0:
+        if task.units is not None and history.drawn_labels == 0:
             note = NO_WHOLE_GROUP
         return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
     without = max(side.without for side in sides)

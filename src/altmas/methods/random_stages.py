@@ -97,7 +97,7 @@ def stages_among(history: History, inside: Mask, supposed: Mapping[int, int] | N
     known, answered = history.known.copy(), history.known >= 0
     answered[list(history.skipped)] = True
     known[list(supposed)] = list(supposed.values())
-    since = _known_since(history)
+    unasked = [history.unasked_before(number) for number in range(len(history.batches))]
     batch_of = np.repeat(np.arange(len(history.batches)), [len(batch.indices) for batch in history.batches])
     stages: list[RandomStage] = []
     left_open: list[int] = []
@@ -113,33 +113,43 @@ def stages_among(history: History, inside: Mask, supposed: Mapping[int, int] | N
         elif answered[order[end:]].any():
             left_open.append(int(order[end]))
         if (history.known[about] >= 0).all():
-            stages.append(RandomStage(about, about & (since <= len(history.batches)), order))
+            stages.append(RandomStage(about, about & ~_mask(history.n_points, history.drawn), order))
         else:
-            stages += _of_domain(about, known, since, order[:end], batches[:end], len(history.batches))
+            behind = _mask(history.n_points, order[end:])
+            stages += _of_domain(about, known, answered, unasked, order[:end], batches[:end], behind)
     return RandomStages(stages, known, tuple(left_open))
 
 
-def _known_since(history: History) -> Array:
-    """(N,) the first batch that was drawn with the label of a volunteered point known; inf for any other point."""
-    since = np.full(history.n_points, np.inf)
-    volunteered = np.isin(history.labelled, history.volunteered)
-    before = np.maximum.accumulate(np.array([batch.labels_before for batch in history.batches], np.int64))
-    since[history.labelled[volunteered]] = np.searchsorted(before, np.flatnonzero(volunteered), side="right")
-    return since
+def _of_domain(
+    about: Mask, known: Array, answered: Mask, unasked: list[Array], order: Array, batches: Array, behind: Mask
+) -> list[RandomStage]:
+    """The stages about points that came together.
 
+    unasked  rows that could not be drawn in each batch
+    order, batches  answered draws among them and their batches;  behind  (N,) draws that do not count yet
 
-def _of_domain(about: Mask, known: Array, since: Array, order: Array, batches: Array, count: int) -> list[RandomStage]:
-    """The stages about points that came together; order, batches  answered draws among them and their batches."""
-    told = np.unique(since[about & (since > 0) & (since < count)])
-    starts = np.concatenate([[0.0], told])
+    Draws that could not hit a point which has no answer any more are no sample of what is there: their labels are known
+    and say nothing of others.
+    """
     labelled, stages = about & (known >= 0), []
-    for start, end in zip(starts, [*told, np.inf], strict=True):
+    closed = [rows[about[rows]] for rows in unasked] or [order[:0]]
+    starts = [0, *(n for n in range(1, len(closed)) if not np.array_equal(closed[n], closed[n - 1]))]
+    for start, end in zip(starts, [*starts[1:], len(closed)], strict=True):
+        apart = _mask(len(about), closed[start])
         sample = order[(batches >= start) & (batches < end)]
-        exact = about & (since <= start)
-        exact[order[batches < start]] = True
-        stages.append(RandomStage(about, exact & labelled, sample[known[sample] >= 0]))
-    stages = [stage for stage in stages if len(stage.rows)] or [RandomStage(about, about & (since <= count), order[:0])]
+        if (apart & ~answered).any():
+            continue
+        exact = (apart | _mask(len(about), order[batches < start])) & labelled
+        stages.append(RandomStage(about & (labelled | ~apart), exact, sample[known[sample] >= 0]))
+    nothing = RandomStage(about, labelled & ~behind, order[:0])
+    stages = [stage for stage in stages if len(stage.rows)] or [nothing]
     if len(stages) == 1 or stages[-1].rest == len(stages[-1].rows):
         return stages[-1:]
     worth = np.array([len(stage.rows) / (stage.rest * (stage.rest - len(stage.rows))) for stage in stages])
     return [replace(stage, share=float(share)) for stage, share in zip(stages, worth / worth.sum(), strict=True)]
+
+
+def _mask(n_points: int, rows: Array) -> Mask:
+    mask = np.zeros(n_points, np.bool_)
+    mask[rows] = True
+    return mask

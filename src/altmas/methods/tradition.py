@@ -88,15 +88,13 @@ class Tradition(Method):
         """The answered draws in their order, a new sequence where labels were volunteered in between."""
         sequences: list[SequenceOfDraws] = []
         drawn = np.zeros(len(task.pool), np.bool_)
-        volunteered = np.zeros(len(task.pool), np.bool_)
-        volunteered[history.volunteered] = True
-        labelled, answered = list(history.labels), history.known >= 0
+        answered = history.known >= 0
         answered[list(history.skipped)] = True
         for number, batch in enumerate(history.batches):
-            known_before, within = np.zeros(len(task.pool), np.bool_), np.zeros(len(task.pool), np.bool_)
-            known_before[labelled[: batch.labels_before]] = True
+            within = np.zeros(len(task.pool), np.bool_)
             within[: history.points_at(number)] = True
-            free = within & ~(drawn | (known_before & volunteered))
+            free = within & ~drawn
+            free[history.unasked_before(number)] = False
             gaps = np.flatnonzero(~answered[batch.indices])
             rows = batch.indices[: gaps[0]] if len(gaps) else batch.indices
             sequences.append(SequenceOfDraws(free, np.ones(len(task.pool)), None, rows, within))

@@ -4,6 +4,7 @@ What does not fit is refused before anything is recorded: each item needs what t
 """
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -66,9 +67,11 @@ def _refuse_other_parts(pool: Pool, more: Pool) -> None:
         ("slice", [name for name in pool.slices if name != WAVE], [name for name in more.slices if name != WAVE]),
     ]:
         if missing := [name for name in session_names if name not in item_names]:
+            columns = " ".join(f"--prediction {shlex.quote(name)}" for name in session_names)
+            how = f" (of a table in a column of that name: {columns})" if what == "model" else ""
             raise PoolError(
                 f"the items have no {what} {missing[0]!r}, which the points of this session have; give it for each of "
-                "them; nothing was recorded"
+                f"them{how}; nothing was recorded"
             )
         if strange := [name for name in item_names if name not in session_names]:
             known = listing(session_names) if session_names else "none"

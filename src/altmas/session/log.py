@@ -9,7 +9,7 @@ Taking an event back restores what stood before.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ class State:
         self.skipped: dict[int, str] = {}
         self.drawn: dict[int, int] = {}  # row -> its place in drawing order
         self.waiting: set[int] = set()  # drawn, neither labelled nor skipped
+        self.unasked: set[int] = set()  # labelled or skipped, never drawn
         self.differing: set[int] = set()  # votes for different classes, and no ruling
         self.alone: dict[int, str | None] = {}  # row -> the only annotator who has voted on it
         self.standing: dict[int, Event] = {}  # what can be taken back, by seq
@@ -68,6 +69,7 @@ class State:
         self._of_point: dict[int, list[Event]] = {}
         self._votes: dict[int, list[Vote]] = {}  # of points since their last event
         self._history: History | None = None
+        self._unasked: np.ndarray | None = None  # as an array, until it changes
 
     def feed(self, events: Iterable[Event]) -> None:
         """Apply events in order; NotASession names the first that does not fit what was before it."""
@@ -172,7 +174,9 @@ class State:
 
     def _draw(self, batch: Batch) -> None:
         _check_rows(batch, len(self.pool))
-        self.batches.append(batch)
+        if self._unasked is None:
+            self._unasked = np.array(sorted(self.unasked), np.int64)
+        self.batches.append(replace(batch, unasked=self._unasked))
         for row in batch.indices.tolist():
             self.drawn[row] = len(self.drawn)
             if row not in self.labels and row not in self.skipped:
@@ -237,8 +241,12 @@ class State:
                 self.skipped[row] = str(ruling.body.get("note", "")) or "cannot be settled"
             elif votes:
                 self.skipped[row] = votes[0].reason or votes[0].kind
+        answered = bool(codes or votes or ruling)
         if row in self.drawn:
-            (self.waiting.discard if codes or votes or ruling else self.waiting.add)(row)
+            (self.waiting.discard if answered else self.waiting.add)(row)
+        elif answered != (row in self.unasked):
+            (self.unasked.add if answered else self.unasked.discard)(row)
+            self._unasked = None
         self._history = None
 
 

@@ -77,6 +77,8 @@ def note_entry(
     state: State, remark: str, point: str | None, name: str | None, revises: int | None, authenticated: bool | None
 ) -> Entry:
     """A remark as an entry; PlanError or VoteConflict if it is empty or edits one that is not the annotator's own."""
+    if not isinstance(remark, str):
+        raise PlanError(f"the note {remark!r} is no text; nothing was recorded")
     if revises is None and not remark.strip():
         raise PlanError("the note is empty; nothing was recorded")
     if revises is not None:

@@ -120,7 +120,7 @@ def goals(plan: Plan, drawn: int, estimates: Estimates, proven: Proof = no_proof
     enough, goal_list = drawn >= LEAST_DRAWN, []
     for name, target in plan.targets.items():
         have = by_name[name].half_width
-        goal_list.append(Goal(name, "target", target, have, enough and have <= target))
+        goal_list.append(Goal(name, "target", target, have, bool(enough and have <= target)))
     for name, value in plan.thresholds.items():
         proof = proven(name, value) if drawn + waiting >= LEAST_DRAWN else NotNow("")
         if isinstance(proof, NotOffered):
@@ -150,4 +150,4 @@ def may_stop(goal_list: Sequence[Goal]) -> bool:
 
 def settled(estimate: Estimate, threshold: float) -> bool:
     """Whether the interval lies wholly on one side of the threshold."""
-    return estimate.low >= threshold or estimate.high < threshold
+    return bool(estimate.low >= threshold or estimate.high < threshold)

@@ -41,7 +41,7 @@ def test_every_equation_of_the_method_is_listed():
         first, last = re.match(r"\| \((?:0\.|A|B|F|G|P|U|V|W)(\d+)\)(?:-\(A(\d+)\))?", row).groups()
         letter = row[3]
         listed |= {f"{letter}{number}" for number in range(int(first), int(last or first) + 1)}
-    last = {"0": 9, "A": 26, "B": 12, "F": 5, "G": 13, "P": 3, "U": 8, "V": 31, "W": 3}
+    last = {"0": 9, "A": 26, "B": 12, "F": 5, "G": 13, "P": 3, "U": 8, "V": 32, "W": 3}
     assert listed == {f"{letter}{n}" for letter, count in last.items() for n in range(1, count + 1)}
 
 

@@ -387,14 +387,20 @@ def test_a_class_that_was_drawn_often_hides_less_than_one_that_was_not(two):
 def test_the_variance_is_never_less_than_what_the_labels_show(two):
     for name in ("accuracy", "recall[1]", "precision[2]", "kappa"):
         one = linearised(two.found, metric_set([name], two.pool)[0], TAILS)
-        told = one.evidence(one.value)
-        assert told.variance == one.variance >= sum(group.shown for group in one.groups) * (1 - 1e-12)
+        told, scales = one.evidence(one.value), (1.0,) * len(one.groups)
+        if len(one.groups) == 2:
+            scales = one.metric.scales_at(one.sides[0][2].at_base, one.value)
+        scaled = list(zip(scales, one.groups, strict=True))
+        assert told.variance == one.variance >= sum(a**2 * group.shown for a, group in scaled) * (1 - 1e-12)
         assert told.skew_low >= 0 and told.skew_high >= 0 and min(told.skew_low, told.skew_high) == 0
-        third, second = (sum(getattr(group, name) for group in one.groups) for name in ("third", "believed"))
+        third, second = (
+            sum(a**3 * group.third for a, group in scaled),
+            sum(a**2 * group.believed for a, group in scaled),
+        )
         assert told.skew_high - told.skew_low == pytest.approx(third / second)
         assert told.curve == pytest.approx(one.variance / (one.size * one.spread))
-        assert told.unseen_low == max(group.unseen_low for group in one.groups)
-        assert told.unseen_high == max(group.unseen_high for group in one.groups)
+        assert told.unseen_low == max(a * group.unseen_low for a, group in scaled)
+        assert told.unseen_high == max(a * group.unseen_high for a, group in scaled)
         n = one.effective_labels()
         assert one.size * (1 / n - 1 / one.size) * one.spread == pytest.approx(one.variance)
 
@@ -410,7 +416,8 @@ def test_at_another_value_the_groups_of_a_ratio_count_by_its_own_terms(two):
     """Recall 0.5 instead of 0.8, say: found points count 1 - q, missed ones q, squared in the variance (V3)."""
     recall = linearised(two.found, metric_set(["recall[1]"], two.pool)[0], TAILS)
     groups = [Group(0.04, 5.0, 0.0, 0.0, 0.1, 0.2), Group(0.01, 3.0, 0.0, 0.0, 0.3, 0.05)]
-    one = replace(recall, value=0.8, groups=groups)
+    ((factor, among, side),) = recall.sides
+    one = replace(recall, value=0.8, groups=groups, sides=((factor, among, replace(side, at_base=0.8)),))
     for candidate in (0.8, 0.5, 0.95):
         found, missed = (1 - candidate) / (1 - 0.8), candidate / 0.8
         told = one.evidence(candidate)

@@ -73,6 +73,46 @@ def test_variances_shrink_for_metrics_of_a_table_with_enough_labels_alone():
     assert told.skew_low >= 0 and told.skew_high >= 0
 
 
+@pytest.mark.parametrize("name", ["v1: recall[1]", "v1: f1[1]"])
+def test_terms_of_a_ratio_are_scaled_from_its_point_of_linearisation(name):
+    """The variance at a candidate is that of num - candidate * den, whatever the estimate is (V32)."""
+    task, among = estimators((name,), labels=60)
+    (metric,), candidate = task.metrics, 0.4
+    linear = among.linearised(metric, TAILS)
+    at_base = float(metric.of_table(among(None).base))
+    top = 1.0 if "recall" in name else 2.0
+    scales = (top - candidate) / (top - at_base), candidate / at_base
+    shown, believed = (
+        sum(a**2 * getattr(group, part) for a, group in zip(scales, linear.groups, strict=True))
+        for part in ("shown", "believed")
+    )
+    worth = sum(group.worth for group in linear.groups)
+    blend = (RECIPE.prior_df * believed + worth * shown) / (RECIPE.prior_df + worth)
+    assert abs(at_base - linear.value) > 1e-4
+    assert linear.evidence(candidate).variance == pytest.approx(max(shown, blend))
+
+
+@pytest.mark.slow
+def test_the_upper_end_of_a_recall_holds_after_one_missed_member_of_a_rare_class():
+    """Four queues, 60 urgent tickets of 8,000, half of them found: 0.92 of these intervals held before (V32)."""
+    rng = np.random.default_rng(82)
+    truth = rng.choice(3, 8000, p=[0.7, 0.2, 0.1])
+    predictions = np.where(rng.random(8000) < 0.06, (truth + rng.integers(1, 3, 8000)) % 3, truth)
+    urgent = rng.permutation(8000)[:60]
+    truth[urgent], predictions[urgent] = 3, 0
+    predictions[urgent[:30]] = 3
+    pool = altmas.Pool(None, predictions, classes=[0, 1, 2, 3])
+    metrics, method, held, intervals = metric_set(["recall[3]"], pool), Assured(), 0, 0
+    exact = truth_values(pool, truth, metrics)["recall[3]"]
+    for seed in range(300):
+        task = Task(pool, metrics, seed=seed)
+        history = label_until(method, task, History(8000), 60, 20, truth.__getitem__)
+        estimate = method.estimate(task, history)["recall[3]"]
+        intervals += estimate.low == estimate.low
+        held += estimate.low <= exact <= estimate.high
+    assert intervals >= 285 and held >= 0.94 * intervals
+
+
 @pytest.mark.parametrize("name", ["v1: kappa", "v1: mcc", "v1: weighted_kappa[linear]", "v2: kappa - v1: kappa"])
 def test_variances_of_agreement_against_chance_do_not_shrink(name):
     task, among = estimators((name,))

@@ -372,7 +372,7 @@ class Difference:
             shift = self._shift_to_labels(metric, value)
         elif metric.mean_of_recalls:
             shift = self._shift_of_recalls(base.table(self._by_predictions))
-        return Side(value + shift, items, items.spread(base), fitted, shift)
+        return Side(value + shift, items, items.spread(base), fitted, shift, at_base)
 
     def _shift_of_recalls(self, base: Array) -> float:
         """By how much a mean of recalls is moved because it is convex in the members that its labels put.
@@ -423,6 +423,7 @@ class Side:
 
     supposed  for each part (N,) m of (V18); None where it is what the part believes
     shift     by how much the value was moved, towards that of the labels alone (V19) or for a mean of recalls (V30)
+    at_base   the metric at its point of linearisation
     """
 
     value: float
@@ -430,6 +431,7 @@ class Side:
     spread: float
     supposed: Sequence[Array] | None = None
     shift: float = 0.0
+    at_base: float = math.nan
 
     def residuals(self, parts: Sequence[Part], known: Array) -> list[Array]:
         """For each part (n,) D_i(y_i) less what was supposed of it, of its sample."""

@@ -109,7 +109,7 @@ class Linearised:
         The variance is what squared residuals show, and not less than the mean of that and of what the belief expects,
         weighted by degrees of freedom: with few errors among the labels their squares are a poor witness.
         """
-        scales = self.metric.scales_at(self.value, candidate) if len(self.groups) == 2 else (1.0,)
+        scales = self._scales_at(candidate) if len(self.groups) == 2 else (1.0,)
         variance, believed = self._variance(scales)
         third = sum(a**3 * group.third for a, group in zip(scales, self.groups, strict=True))
         lows, highs = ([a * end for a, end in zip(scales, ends, strict=True)] for ends in self._unseen)
@@ -133,6 +133,14 @@ class Linearised:
             unseen_high=unseen_high,
             half_point=self.half_point,
         )
+
+    def _scales_at(self, candidate: float) -> tuple[float, float]:
+        """How much larger D is at points answered with its class, and at the others, if the metric is `candidate`.
+
+        D was taken at W0, where the metric is Q(W0), and not at the estimate. With few labels of a rare class these are
+        apart: after one missed member a recall may be 0.06 at W0 and 0.08 as estimated.                          (V32)
+        """
+        return self.metric.scales_at(self.sides[0][2].at_base, candidate)
 
     def _variance(self, scales: Sequence[float]) -> tuple[float, float]:
         """(variance, what the belief expects of it) if D of each group is so many times larger."""

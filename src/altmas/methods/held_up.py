@@ -46,12 +46,12 @@ def left_behind(history: History, groups: Array | None = None) -> HeldUp:
 
     They stand for others again once what they wait for is answered or skipped.
     """
-    starts = stage_starts(history)
-    found = [_held_up(history, history.batches[begin:end], groups) for begin, end in pairwise(starts)]
+    history = history.without_waiting()
+    over = [_held_up(history, history.batches[begin:end], groups) for begin, end in pairwise(stage_starts(history))]
     none = np.zeros(0, np.int64)
     return HeldUp(
-        np.concatenate([none, *(one.labels for one in found)]),
-        np.concatenate([none, *(one.waits_for for one in found)]),
+        np.concatenate([none, *(sample.labels for sample in over)]),
+        np.concatenate([none, *(sample.waits_for for sample in over)]),
     )
 
 

@@ -6,7 +6,7 @@ Every table becomes Arrow on the way, so the same data make the same pool, down 
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,9 @@ from altmas.pool.embeddings import embedded
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
 from altmas.pool.files import existing, text_columns
 from altmas.pool.first_phase import LARGE, Wanted
-from altmas.pool.given import words_of_model
 from altmas.pool.made_features import made_from
 from altmas.pool.matrices import read_matrix
-from altmas.pool.models import DEFAULT_MODEL, Model, named_scores, scores_of
+from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
 from altmas.pool.pool import Pool
 from altmas.pool.scratch import rows_of
@@ -73,7 +72,7 @@ def pool_from_table(
     store: str | os.PathLike[str] | None = None,
     like: str | os.PathLike[str] | None = None,
     encoding: str | None = None,
-    known: bool = False,
+    judge: bool = True,
 ) -> Pool:
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
@@ -99,7 +98,7 @@ def pool_from_table(
                       the pool is read from those, so that a session can be opened again without the engine
     encoding          of a .csv file that is not UTF-8, such as cp1252
     like              a table from which the words and categories of features that are made are taken
-    known             whether a session was made of it already: then its columns are what they were taken for
+    judge             whether columns that look like something else are refused: not where a session was made of them
     Raises FileError or PoolError, naming the file, the column and the row (counted from 0).
     """
     by_themselves = isinstance(features, str) and features == AUTO
@@ -142,12 +141,13 @@ def pool_from_table(
     listed = _listed_classes(columns, answers) if classes is None else classes
     matrices = {name: _matrix(columns, origin) for name, origin in outputs.items()}
     try:
-        for column in [] if known else answers.values():
-            _refuse_other_than_classes(columns, column, values if listed is None else listed)
+        if judge:
+            for column in answers.values():
+                _refuse_other_than_classes(columns, column, values if listed is None else listed)
         pool = Pool(
             matrix,
             {name: columns.names(column) for name, column in answers.items()} or None,
-            scores={} if known else matrices,
+            scores=matrices,
             classes=listed,
             values=values,
             ids=columns.rows if id is None else columns.names(id),
@@ -155,9 +155,8 @@ def pool_from_table(
             items=None if shown is None else columns.items(shown),
             group=None if group is None else columns.labels(group),
             weights=None if weight is None else columns.weights(weight),
+            _judge_scores=judge,
         )
-        if known and matrices:
-            pool = pool.with_models(*(_with_scores(model, matrices.get(model.name), pool) for model in pool.models))
     except PoolError as cause:
         roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs.get(DEFAULT_MODEL)}
         raise PoolError(_placed(str(cause), columns.where, roles)) from cause
@@ -297,7 +296,7 @@ def pool_from_source(source: Mapping[str, Any], made: NDArray[Any] | None = None
     `source["folder"]` is where relative image paths among the items start. Features that were made from texts or images
     are not made again: `made` are those of the first time.
     """
-    roles = {role: value for role, value in source.items() if role not in ("table", "folder")} | {"known": True}
+    roles = {role: value for role, value in source.items() if role not in ("table", "folder")} | {"judge": False}
     if made is None:
         return pool_from_table(source["table"], **roles)
     pool = pool_from_table(source["table"], **roles | {"features": None})
@@ -334,13 +333,6 @@ def scores_in(table: Any, scores: Numbers, encoding: str | None = None) -> Any:
 
 def _matrix_alone(origin: Any) -> Any:
     return read_matrix(origin) if isinstance(origin, Path) else origin
-
-
-def _with_scores(model: Model, scores: Any, pool: Pool) -> Model:
-    """The model with its scores, whatever they have to do with its answers."""
-    if scores is None:
-        return model
-    return replace(model, scores=scores_of(scores, len(pool), pool.classes, words_of_model("scores", model.name)))
 
 
 def _refuse_other_than_classes(columns: Columns, name: str, classes: Iterable[Name] | None) -> None:

@@ -94,7 +94,7 @@ def test_the_session_keeps_what_was_made_and_does_not_make_it_again(table, tmp_p
     def never(*_):
         raise AssertionError("made again")
 
-    monkeypatch.setattr("altmas.pool.tables.made_from", never)
+    monkeypatch.setattr("altmas.pool.origins.made_from", never)
     with Session.open(path) as session:
         assert (session.pool.features == made).all() and session.pool.made_features
         assert session.pool.items[3] == texts()[3]

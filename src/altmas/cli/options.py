@@ -21,7 +21,7 @@ from altmas.pool import Pool
 from altmas.pool.engines import is_address
 from altmas.pool.files import how_written
 from altmas.pool.first_phase import AUTOMATIC, LARGE
-from altmas.pool.tables import AUTO
+from altmas.pool.origins import AUTO
 from altmas.session import Session
 from altmas.session.stopping import may_stop
 from altmas.suggest import listing

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from altmas.errors import PoolError
+from altmas.errors import MissingExtra, PoolError
+from altmas.items.images import looks_like_image
+from altmas.items.lazy import LazyItems
 from altmas.pool.columns import Columns
 from altmas.pool.embeddings import embedded
 from altmas.pool.files import existing
 from altmas.pool.made_features import made_from
 from altmas.pool.matrices import read_matrix
+from altmas.pool.pool import Pool
 from altmas.pool.scratch import rows_of
 
 Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None
@@ -27,6 +31,9 @@ AUTO = "auto"
 
 EMBEDDING = ":embedding"
 """What stands after the column of texts that a language model makes features of."""
+
+MOST_TEXTS, MOST_IMAGES = 50_000, 5_000
+"""Rows up to which features are made of texts or images that nobody named as features: a minute or so."""
 
 
 def origin_of(origin: Any) -> Any:
@@ -145,3 +152,40 @@ def _side_by_side(parts: list[NDArray[Any]], origin: tuple[str | Path, ...]) -> 
         counts = ", ".join(f"{entry} {len(part)}" for entry, part in zip(origin, parts, strict=True))
         raise PoolError(f"features come from files and columns with different numbers of rows: {counts}")
     return np.hstack([np.asarray(part, np.float32).reshape(len(part), -1) for part in parts])
+
+
+def features_of_what_is_shown(
+    pool: Pool, shown: str | Sequence[str] | None, folder: Path, answers: set[str]
+) -> tuple[str, ...] | None:
+    """The columns whose features the pool has now; None, and `pool.unmade` says why, where none could be made."""
+    if not isinstance(pool.items, LazyItems) or shown is None:
+        return None
+    names = [shown] if isinstance(shown, str) else list(shown)
+    held = pool.items.columns
+    table = pa.table({names[0]: held}) if isinstance(held, pa.ChunkedArray) else held
+    columns = Columns.part(table, "what is shown")
+    parts, descriptions, used = [], [], []
+    for name in names:
+        if name in answers or not columns.holds_texts(name):
+            continue
+        values = columns.values(name)
+        images = all(map(looks_like_image, [value for value in values[:100] if value is not None] or [""]))
+        most, kind = (MOST_IMAGES, "images") if images else (MOST_TEXTS, "texts")
+        if len(values) > most:
+            pool.unmade = (
+                f"{len(values):,} {kind} in column {name!r} are more than the {most:,} of which features are made "
+                f"unasked; --features {name} makes them"
+            )
+            continue
+        try:
+            features, how = made_from(values, f"column {name!r}", folder)
+        except (PoolError, MissingExtra) as cause:
+            pool.unmade = str(cause)
+            continue
+        parts.append(features)
+        descriptions.append(how)
+        used.append(name)
+    if not parts:
+        return None
+    pool.features, pool.made_features, pool.unmade = np.hstack(parts), tuple(descriptions), ""
+    return tuple(used)

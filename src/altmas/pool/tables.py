@@ -4,26 +4,21 @@ Every table becomes Arrow on the way, so the same data make the same pool, down 
 """
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from altmas.errors import FileError, MissingExtra, PoolError
-from altmas.items.images import looks_like_image
-from altmas.items.lazy import LazyItems
+from altmas.errors import FileError, PoolError
 from altmas.outputs import writable
 from altmas.pool.columns import Columns
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
 from altmas.pool.files import existing, text_columns
 from altmas.pool.first_phase import LARGE, Wanted
-from altmas.pool.made_features import made_from
 from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
 from altmas.pool.origins import (
@@ -31,6 +26,7 @@ from altmas.pool.origins import (
     Numbers,
     array_alone,
     column_groups,
+    features_of_what_is_shown,
     made_matrix,
     matrix_of,
     named_columns,
@@ -38,18 +34,6 @@ from altmas.pool.origins import (
     stored_form,
 )
 from altmas.pool.pool import Pool
-
-FRACTION = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?\Z")
-POINT = re.compile("[.,]")
-
-MOST_TEXTS, MOST_IMAGES = 50_000, 5_000
-"""Rows up to which features are made of texts or images that nobody named as features: a minute or so."""
-
-MOST_FRACTIONS = 20
-"""Different numbers with a fraction up to which a column of a text file may be ratings; beyond, it holds no classes."""
-
-FEWEST_TO_JUDGE, MOST_DISTINCT = 50, 0.8
-"""Rows from which a column of texts is taken to hold no classes if more than this part of its values differ."""
 
 
 def pool_from_table(
@@ -131,7 +115,7 @@ def pool_from_table(
     )
     pool = _pool_of(columns, roles, classes, values, judge=judge, made_in=folder if in_memory else None, like=like)
     if by_themselves:
-        made_of = _features_of_what_is_shown(pool, roles.show, folder, set(roles.answers.values()))
+        made_of = features_of_what_is_shown(pool, roles.show, folder, set(roles.answers.values()))
         roles = replace(roles, features=made_of)
     if _can_be_read_again(table) and roles.can_be_stored:
         source = _source(roles, existing(local(table)), encoding)
@@ -255,7 +239,7 @@ def _pool_of(
     try:
         if judge:
             for column in roles.answers.values():
-                _refuse_other_than_classes(columns, column, values if listed is None else listed)
+                columns.refuse_other_than_classes(column, values if listed is None else listed)
         pool = Pool(
             matrix,
             {name: columns.names(column) for name, column in roles.answers.items()} or None,
@@ -430,7 +414,7 @@ def classes_of(
     classes  the class list, if it is known
     """
     columns = _columns(table, [name], [], [name], encoding=encoding)
-    _refuse_other_than_classes(columns, name, classes)
+    columns.refuse_other_than_classes(name, classes)
     return names_of(columns.names(name), f"column {name!r}")
 
 
@@ -440,68 +424,6 @@ def scores_in(table: Any, scores: Numbers, encoding: str | None = None) -> Any:
     if not named_columns(origin):
         return array_alone(origin)
     return matrix_of(_columns(table, [], [origin], encoding=encoding), origin)
-
-
-def _refuse_other_than_classes(columns: Columns, name: str, classes: Iterable[Name] | None) -> None:
-    """PoolError on a column of fractions, which a text file cannot tell from names, or of texts or ids.
-
-    classes  the class list, if it is known: then texts are told by not being in it
-    """
-    values = columns.names(name)
-    distinct = set(values.tolist()) if values.dtype.kind == "O" else set()
-    many = len(distinct) > min(MOST_FRACTIONS, len(values) / 2)
-    many = many and any(POINT.search(str(value)) for value in distinct)  # 007 is a code, and may be a class
-    if many and all(isinstance(value, str) and FRACTION.match(value) for value in distinct):
-        example = next((value for value in values.tolist() if POINT.search(value)), values[0])
-        raise PoolError(
-            f"{columns.where}, column {name!r} holds {len(distinct):,} different numbers such as {example}; expected "
-            "classes; is this a column of scores? The probabilities of a model are scores (--scores), other numbers "
-            "features (--features)"
-        )
-    if classes is None and len(values) >= FEWEST_TO_JUDGE and len(distinct) > MOST_DISTINCT * len(values):
-        example = str(next(value for value in values.tolist() if value))[:40]
-        raise PoolError(
-            f"{columns.where}, column {name!r} holds {len(distinct):,} different values in {len(values):,} rows, such "
-            f"as {example!r}; expected classes, of which there are fewer; is this a column of texts or ids? Texts are "
-            "features (--features) or shown (--show); if they are classes all the same, list them (--class, repeated)"
-        )
-
-
-def _features_of_what_is_shown(
-    pool: Pool, shown: str | Sequence[str] | None, folder: Path, answers: set[str]
-) -> tuple[str, ...] | None:
-    """The columns whose features the pool has now; None, and `pool.unmade` says why, where none could be made."""
-    if not isinstance(pool.items, LazyItems) or shown is None:
-        return None
-    names = [shown] if isinstance(shown, str) else list(shown)
-    held = pool.items.columns
-    table = pa.table({names[0]: held}) if isinstance(held, pa.ChunkedArray) else held
-    columns = Columns.part(table, "what is shown")
-    parts, descriptions, used = [], [], []
-    for name in names:
-        if name in answers or not columns.holds_texts(name):
-            continue
-        values = columns.values(name)
-        images = all(map(looks_like_image, [value for value in values[:100] if value is not None] or [""]))
-        most, kind = (MOST_IMAGES, "images") if images else (MOST_TEXTS, "texts")
-        if len(values) > most:
-            pool.unmade = (
-                f"{len(values):,} {kind} in column {name!r} are more than the {most:,} of which features are made "
-                f"unasked; --features {name} makes them"
-            )
-            continue
-        try:
-            features, how = made_from(values, f"column {name!r}", folder)
-        except (PoolError, MissingExtra) as cause:
-            pool.unmade = str(cause)
-            continue
-        parts.append(features)
-        descriptions.append(how)
-        used.append(name)
-    if not parts:
-        return None
-    pool.features, pool.made_features, pool.unmade = np.hstack(parts), tuple(descriptions), ""
-    return tuple(used)
 
 
 def _placed(sentence: str, where: str, roles: Mapping[str, Any]) -> str:

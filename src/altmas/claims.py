@@ -183,7 +183,7 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
     claim = claim if isinstance(claim, Claim) else Claim.parse(claim)
     (metric, *others) = metric_set([claim.metric], session.pool)
     if others:
-        names = listing(one.name for one in (metric, *others))
+        names = listing(candidate.name for candidate in (metric, *others))
         raise PlanError(
             f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}"
         )

@@ -245,15 +245,15 @@ def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ..
             note=f"no drawn label {'counts ' if history.drawn_labels else ''}yet: nothing is known about these models",
             about=task.population,
         )
-    found = _ranking(contest, names, task, history, details)
-    return replace(found, about=task.population, differing=_differing(found, task, history, metrics))
+    ranked = _ranking(contest, names, task, history, details)
+    return replace(ranked, about=task.population, differing=_differing(ranked, task, history, metrics))
 
 
-def _differing(found: Ranking, task: Task, history: History, metrics: tuple[Metric, ...]) -> int | None:
+def _differing(ranked: Ranking, task: Task, history: History, metrics: tuple[Metric, ...]) -> int | None:
     """Points without a label that the best model and the contender answer differently, if these settle the metric."""
-    if found.contender is None or task.beyond or not all(metric.about.right_or_wrong for metric in metrics):
+    if ranked.contender is None or task.beyond or not all(metric.about.right_or_wrong for metric in metrics):
         return None
-    best, other = (task.pool.model(name).predictions for name in (found.best, found.contender))
+    best, other = (task.pool.model(name).predictions for name in (ranked.best, ranked.contender))
     members = metrics[0].members(task.pool)
     open_ = (history.known < 0) & (best != other)
     return int((open_ if members is None else open_ & members).sum())

@@ -139,7 +139,7 @@ def _metric_of(claim: Claim, pool: Pool) -> Metric:
     (metric, *others) = metric_set([claim.metric], pool)
     accepted = f"write a claim such as 'recall[{pool.classes[-1]}] >= 0.9'; thresholds are chosen for {CHOSEN_FOR}"
     if others:
-        names = listing(one.name for one in (metric, *others))
+        names = listing(candidate.name for candidate in (metric, *others))
         raise PlanError(
             f"threshold for {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}"
         )

@@ -461,10 +461,10 @@ def how_to_get_waiting(session: "Session") -> str:
     if not rows:
         return ""
     held = session.held_by_others()
-    others = [replace(one, rows=theirs) for one in held if (theirs := tuple(rows & {*one.rows}))]
-    left_out = set() if others else {row for one in held for row in one.rows}
+    others = [replace(holding, rows=theirs) for holding in held if (theirs := tuple(rows & {*holding.rows}))]
+    left_out = set() if others else {row for holding in held for row in holding.rows}
     given = [row for row in now.history.outstanding.tolist() if row not in left_out]
-    last = max(place for place, row in enumerate(given, 1) if row in rows)
+    last = max(position for position, row in enumerate(given, 1) if row in rows)
     who = f"{'; '.join(map(str, others))}; " if others else ""
     command = shlex.join(["altmas", "export", str(session.path), "-n", str(last)])
     return f"{who}these items come with: {command}{' --take-over' if others else ''} FILE"

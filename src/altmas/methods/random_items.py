@@ -151,9 +151,9 @@ def with_left_open(
     A sample that ends where somebody would not answer may end there because of the label. The labels that move the
     metric most stand for all. Where whole groups are drawn, what is behind one that was left open is away already (U1).
     """
-    found, moves = estimate(None), dict[int, Array]()
+    answered, moves = estimate(None), dict[int, Array]()
     if task.units is not None:
-        return found
+        return answered
     for factor, part in metric.parts:
         members = part.members(task.pool)
         sampled = stages_among(history, np.ones(len(task.pool), np.bool_) if members is None else members)
@@ -165,15 +165,15 @@ def with_left_open(
         _, items = part.moved_by(task.pool, labels)
         for point in sampled.left_open:
             moves[point] = moves.get(point, 0.0) + factor * items.rows(np.array([point]))[0]
-    if not moves or math.isnan(found.low):
-        return found
+    if not moves or math.isnan(answered.low):
+        return answered
     worst, best = (
         estimate({point: int(choice(by_class)) for point, by_class in moves.items()})
         for choice in (np.argmin, np.argmax)
     )
-    low = metric.bounds[0] if math.isnan(worst.low) else min(found.low, worst.low)
-    high = metric.bounds[1] if math.isnan(best.high) else max(found.high, best.high)
-    return replace(found, low=low, high=high)
+    low = metric.bounds[0] if math.isnan(worst.low) else min(answered.low, worst.low)
+    high = metric.bounds[1] if math.isnan(best.high) else max(answered.high, best.high)
+    return replace(answered, low=low, high=high)
 
 
 def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float, float, float]:

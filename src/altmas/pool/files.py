@@ -242,8 +242,8 @@ class Written:
         if said := SEPARATOR_LINE.fullmatch(first.rstrip("\r\n")):
             return cls(said[1], codec, skipped=True)
         unquoted = re.sub(r'"[^"]*"', "", first)
-        found = [separator for separator in ",;\t" if separator in unquoted]
-        return cls(found[0] if len(found) == 1 else ",", codec)
+        used = [separator for separator in ",;\t" if separator in unquoted]
+        return cls(used[0] if len(used) == 1 else ",", codec)
 
     def lines(self, path: Path) -> io.TextIOWrapper:
         """The text of the file, decompressed by its ending."""

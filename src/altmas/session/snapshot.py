@@ -94,9 +94,9 @@ class Status:
         names = ("outstanding", "skipped", "unsure", "volunteered", "disagreements", "reveals", "revisions", "undone")
         rows = "".join(f"<tr><th>{name}</th><td>{getattr(self, name):,}</td></tr>" for name in names)
         people = "".join(
-            f"<tr><th>{escape(one.name or '(unnamed)')}</th>"
-            f"<td>{one.labels:,} label{'s' * (one.labels != 1)}, {one.skips:,} skipped</td></tr>"
-            for one in self.annotators
+            f"<tr><th>{escape(annotator.name or '(unnamed)')}</th>"
+            f"<td>{annotator.labels:,} label{'s' * (annotator.labels != 1)}, {annotator.skips:,} skipped</td></tr>"
+            for annotator in self.annotators
         )
         return f"{head}<table><tbody>{rows}{people}</tbody></table>"
 
@@ -183,16 +183,16 @@ class Snapshot:
 
         named  whether such items are named, or counted
         """
-        found = self.held_up
-        if not len(found.labels):
+        held_up = self.held_up
+        if not len(held_up.labels):
             return ""
-        count = len(found.waits_for)
-        names = [str(self.task.pool.ids[row]) for row in found.waits_for[:ITEMS_NAMED]]
+        count = len(held_up.waits_for)
+        names = [str(self.task.pool.ids[row]) for row in held_up.waits_for[:ITEMS_NAMED]]
         items = ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
         which = "asked for before them" if self.task.units is None else "of the same groups or asked for before them"
         return (
-            f"labels that do not count yet: {len(found.labels):,} of {len(self.history.labels):,}, until these items, "
-            f"{which}, are answered or skipped: {items if named else f'{count:,} in all'}"
+            f"labels that do not count yet: {len(held_up.labels):,} of {len(self.history.labels):,}, until these "
+            f"items, {which}, are answered or skipped: {items if named else f'{count:,} in all'}"
         )
 
     def remarks(self, *, named: bool = True) -> tuple[str, ...]:

@@ -151,8 +151,8 @@ class Assured(Method):
         answers |= {metric.name: self._gap(task, history, metric, among, able, together) for metric in gaps}
         whole = among(None)
         rows_meant = np.ones(len(task.pool)) if task.pool.weights is None else task.pool.weights
-        found = diagnose(whole, _unused(samples, history), rows_meant)
-        info = {"belief": whole.belief.shares, "diagnostics": found.to_dict()}
+        diagnostics = diagnose(whole, _unused(samples, history), rows_meant)
+        info = {"belief": whole.belief.shares, "diagnostics": diagnostics.to_dict()}
         return Estimates(tuple(answers[metric.name] for metric in task.metrics), self.name, info)
 
     def inclusion(self, pool: Pool, history: History) -> Array:

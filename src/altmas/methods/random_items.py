@@ -61,30 +61,45 @@ from altmas.types import Array
 NO_WHOLE_GROUP = "undefined: no group is answered whole yet"
 
 
-@dataclass(frozen=True)
-class _Linear:
-    """A metric, or one side of a difference, at the sample: centred terms (N,), variance of pseudo-labels.
+@dataclass(frozen=True, kw_only=True)
+class _Spread:
+    """How labels of the sample move a metric: centred terms (N,), and what their squares do not tell of its variance.
 
-    excess  most by which it is too high on average (below 0: too low);  drawn, rest  n and R;  used  (N,) its labels
-    groups, crowd  how many equal groups its labels are worth (F2), and labels in each;  largest  most a term can be
+    pseudo     variance of pseudo-labels;  largest  most that a term can be
+    groups     how many equal groups the labels are worth (F2);  crowd  labels in each
     witnesses  how many their variance is worth (F2)
+    unseen     how far points could lower and raise the metric and stay unseen (V4, U5)
+    """
+
+    terms: Array
+    pseudo: float
+    largest: float = 0.0
+    groups: float = math.inf
+    crowd: float = 1.0
+    witnesses: float = math.inf
+    unseen: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Linear:
+    """A metric, or one side of a difference, linearised at the sample.
+
+    excess    most by which it is too high on average (below 0: too low)
+    drawn     n;  rest  R;  used  (N,) labels that count
+    without   points that came together, none of which was drawn and labelled
+    hidden    how far classes of which no label tells could lower and raise it (B8)
+    of_class  labels of the class of an average precision
     """
 
     value: float
-    terms: Array
-    pseudo: float
+    spread: _Spread
     excess: float
     drawn: int
     rest: int
     used: Array
-    groups: float = math.inf
-    crowd: float = 1.0
-    largest: float = 0.0
-    without: int = 0  # points that came together, none of which was drawn and labelled
-    unseen: tuple[float, float] = (0.0, 0.0)  # how far points could lower and raise it and stay unseen (V4)
-    hidden: tuple[float, float] = (0.0, 0.0)  # and how far classes of which no label tells (B8)
-    of_class: int = 0  # labels of the class of an average precision
-    witnesses: float = math.inf
+    without: int
+    hidden: tuple[float, float]
+    of_class: int
 
 
 Supposed = Mapping[int, int]
@@ -118,15 +133,15 @@ def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Su
     if drawn < 2:
         note = "no interval: fewer than two drawn labels"
         return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
-    groups = min(side.groups for side in sides)
+    groups = min(side.spread.groups for side in sides)
     if groups < LEAST_GROUPS:
         return replace(without_groups(task, history, metric, groups), value=value)
     variance, left, effect = _variance(task, sides, used / _size(task, metric))
     worth = max(min(side.drawn for side in sides), 1) / max(effect, 1.0)
-    witnesses = min(drawn, *(side.witnesses for side in sides))
+    witnesses = min(drawn, *(side.spread.witnesses for side in sides))
     low, high = _interval(metric, value, variance, sides, task.confidence, witnesses, worth)
     factors = [factor for factor, _ in metric.parts]
-    for down, up in map(_turned, factors, (side.unseen for side in sides)):
+    for down, up in map(_turned, factors, (side.spread.unseen for side in sides)):
         low, high = min(low, value - down), max(high, value + up)
     for down, up in map(_turned, factors, (side.hidden for side in sides)):
         low, high = low - down, high + up
@@ -181,14 +196,16 @@ def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float,
 
     labelled  share of the points that are
     """
-    terms = np.sum([side.terms for side in sides], axis=0)
+    terms = np.sum([side.spread.terms for side in sides], axis=0)
     plain = float((terms**2).sum())
     if not task.beyond and task.units is None:
         return plain, 0.0, 1.0
     groups = task.units if task.groups is None else task.groups
     if groups is None:
         return plain, left_when_labelled(labelled, task.fraction), 1.0
-    effect = _effect(terms, groups, sum(side.largest for side in sides), max(side.crowd for side in sides))
+    effect = _effect(
+        terms, groups, sum(side.spread.largest for side in sides), max(side.spread.crowd for side in sides)
+    )
     if not task.beyond:
         return plain * effect, 0.0, effect
     left = max(effect - (1 - labelled), 0.0) / effect if effect > 0 else labelled
@@ -209,8 +226,8 @@ def effect_of_groups(task: Task, history: History, metric: Metric, supposed: Sup
     labelled = int(side.used.sum()) / _size(task, metric)
     if task.groups is None:
         return Ahead(1 - task.fraction * labelled, left=left_when_labelled(labelled, task.fraction))
-    effect = max(_effect(side.terms, task.groups, side.largest, side.crowd), 1.0)
-    return Ahead(effect, side.groups, max(effect - (1 - labelled), 0.0) / effect, side.witnesses)
+    effect = max(_effect(side.spread.terms, task.groups, side.spread.largest, side.spread.crowd), 1.0)
+    return Ahead(effect, side.spread.groups, max(effect - (1 - labelled), 0.0) / effect, side.spread.witnesses)
 
 
 def without_groups(task: Task, history: History, metric: Metric, groups: float) -> Estimate:
@@ -253,7 +270,7 @@ def _plain_interval(
     if not all(map(math.isfinite, metric.bounds)):
         return score_interval(value, _skewed(variance, sides), metric.bounds, quantile)
     added = normal_quantile(confidence) ** 2
-    smoothed = (worth * variance + added * sum(side.pseudo for side in sides)) / (worth + added)
+    smoothed = (worth * variance + added * sum(side.spread.pseudo for side in sides)) / (worth + added)
     if len(sides) == 1 and sides[0].of_class:
         side = sides[0]
         left = 1 - side.drawn / side.rest if side.rest > side.drawn else 1.0
@@ -263,7 +280,7 @@ def _plain_interval(
 
 def _skewed(variance: float, sides: list[_Linear]) -> Evidence:
     """The variance, which grows towards the side of rare large terms by sum of terms^3 / sum of terms^2 (V3)."""
-    terms = np.sum([side.terms for side in sides], axis=0)
+    terms = np.sum([side.spread.terms for side in sides], axis=0)
     second = float((terms**2).sum())
     skew = float((terms**3).sum()) / second if second > 0 else 0.0
     return Evidence(variance, max(-skew, 0.0), max(skew, 0.0))
@@ -281,40 +298,79 @@ def _linear(task: Task, history: History, metric: Metric, factor: float, suppose
     rows = np.flatnonzero(used)
     weights = sampled.weights[rows] if pool.weights is None else sampled.weights[rows] * pool.weights[rows]
     value, items = metric.moved_by(pool, LabelWeights(n_points, len(pool.classes), rows, known[rows], weights))
-    terms, pseudo, groups, crowd, largest = np.zeros(n_points), 0.0, math.inf, 1.0, 0.0
     n, total = sum(len(stratum.drawn) for stratum in strata), sum(stratum.rest for stratum in strata)
-    unseen, witnesses = (0.0, 0.0), math.inf
     if task.beyond and len(rows):
-        terms, ends = _terms_ahead(task, metric, items, known, rows, weights)
-        pseudo = factor**2 * float(weights.sum()) ** 2 / len(rows) * float((ends**2).mean())
-        pseudo *= 1 - task.fraction * len(rows) / float(weights.sum())
-        terms, largest = factor * terms, 2 * abs(factor) * float(ends.max(initial=0.0) * weights.max())
+        spread = _spread_ahead(task, metric, factor, items, known, rows, weights)
         n, total = (len(rows), len(rows)) if n == total else (n, total)
-        if task.groups is not None:
-            counts = trials_among(metric, pool, rows, known)
-            groups = effective_groups(counts, task.groups[rows])
-            crowd = float(counts.sum()) / max(groups, 1e-9)
-            effect = max(_effect(terms, task.groups, largest, crowd), 1.0)
-            pseudo, witnesses = pseudo * effect, groups_of_variance(counts, task.groups[rows], effect)
     else:
-        for stratum in strata:
-            terms[stratum.drawn] = factor * stratum.terms(items, known, pool.weights)
-            pseudo += factor**2 * stratum.pseudo(items, alone=len(history.domains) == 1)
-        if task.units is not None and n:
-            drawn = np.concatenate([stratum.drawn for stratum in strata])
-            groups, crowd, largest = _of_groups(task, metric, items, inside, known, drawn, total / n)
-            witnesses = groups
-            largest *= abs(factor)
-            pseudo *= max(_effect(terms, task.units, largest, crowd), 1.0)
-            unseen = _unseen_groups(task, items, inside & ~strata[0].stage.exact, drawn, known, used)
-        if pool.weights is not None or task.units is None:
-            unseen = _unseen(task, items, strata, used, known)
-    excess = math.copysign(metric.excess(pool, terms**2), factor)
-    without = sum(stratum.rest for stratum in strata if not len(stratum.drawn)) if len(history.domains) > 1 else 0
-    hidden = _unseen_classes(task, metric, value, known, rows, int(inside.sum()) - len(rows))
-    of_class = int((known[rows] == metric.classes[0]).sum()) if metric.about.over_members else 0
-    sizes = (groups, crowd, largest, without)
-    return _Linear(factor * value, terms, pseudo, excess, n, total, used, *sizes, unseen, hidden, of_class, witnesses)
+        alone = len(history.domains) == 1
+        spread = _spread_in_pool(task, metric, factor, items, strata, known, used, inside, alone=alone)
+    return _Linear(
+        value=factor * value,
+        spread=spread,
+        excess=math.copysign(metric.excess(pool, spread.terms**2), factor),
+        drawn=n,
+        rest=total,
+        used=used,
+        without=sum(stratum.rest for stratum in strata if not len(stratum.drawn)) if len(history.domains) > 1 else 0,
+        hidden=_unseen_classes(task, metric, value, known, rows, int(inside.sum()) - len(rows)),
+        of_class=int((known[rows] == metric.classes[0]).sum()) if metric.about.over_members else 0,
+    )
+
+
+def _spread_ahead(
+    task: Task, metric: Metric, factor: float, items: ItemInfluence, known: Array, rows: Array, weights: Array
+) -> _Spread:
+    """About data like the pool: labelled rows are a sample of it, with these weights."""
+    terms, ends = _terms_ahead(task, metric, items, known, rows, weights)
+    pseudo = factor**2 * float(weights.sum()) ** 2 / len(rows) * float((ends**2).mean())
+    pseudo *= 1 - task.fraction * len(rows) / float(weights.sum())
+    terms, largest = factor * terms, 2 * abs(factor) * float(ends.max(initial=0.0) * weights.max())
+    if task.groups is None:
+        return _Spread(terms=terms, pseudo=pseudo, largest=largest)
+    counts = trials_among(metric, task.pool, rows, known)
+    groups = effective_groups(counts, task.groups[rows])
+    crowd = float(counts.sum()) / max(groups, 1e-9)
+    effect = max(_effect(terms, task.groups, largest, crowd), 1.0)
+    witnesses = groups_of_variance(counts, task.groups[rows], effect)
+    return _Spread(
+        terms=terms, pseudo=pseudo * effect, largest=largest, groups=groups, crowd=crowd, witnesses=witnesses
+    )
+
+
+def _spread_in_pool(
+    task: Task,
+    metric: Metric,
+    factor: float,
+    items: ItemInfluence,
+    strata: list["_Stratum"],
+    known: Array,
+    used: Array,
+    inside: Array,
+    *,
+    alone: bool,
+) -> _Spread:
+    """About the pool itself: by strata, or by whole groups; alone: whether all points came at once."""
+    terms, pseudo = np.zeros(len(known)), 0.0
+    for stratum in strata:
+        terms[stratum.drawn] = factor * stratum.terms(items, known, task.pool.weights)
+        pseudo += factor**2 * stratum.pseudo(items, alone=alone)
+    drawn = np.concatenate([stratum.drawn for stratum in strata]) if strata else np.zeros(0, np.int64)
+    if task.units is None or not len(drawn):
+        unseen = _unseen(task, items, strata, used, known) if task.units is None else (0.0, 0.0)
+        return _Spread(terms=terms, pseudo=pseudo, unseen=unseen)
+    weight = sum(stratum.rest for stratum in strata) / len(drawn)
+    groups, crowd, largest = _of_groups(task, metric, items, inside, known, drawn, weight)
+    largest *= abs(factor)
+    return _Spread(
+        terms=terms,
+        pseudo=pseudo * max(_effect(terms, task.units, largest, crowd), 1.0),
+        largest=largest,
+        groups=groups,
+        crowd=crowd,
+        witnesses=groups,
+        unseen=_unseen_groups(task, items, inside & ~strata[0].stage.exact, drawn, known, used),
+    )
 
 
 def _of_groups(

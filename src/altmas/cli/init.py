@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import START, command
 from altmas.errors import PoolError
 from altmas.estimates import drawn_in_words
@@ -91,22 +91,22 @@ def init(
     keep the table where it is, the session reads it again. Without --prediction it is the items themselves that are
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
-    pool = opt.pool_of(
+    pool = given.pool_of(
         data,
-        prediction,
-        id,
-        features,
-        scores,
-        slices,
-        show_,
-        classes,
-        group,
-        weight,
-        sample,
-        seed,
-        store,
-        values,
-        encoding,
+        prediction=prediction,
+        id=id,
+        features=features,
+        scores=scores,
+        slices=slices,
+        show=show_,
+        classes=classes,
+        group=group,
+        values=values,
+        weight=weight,
+        sample=sample,
+        seed=seed,
+        store=store,
+        encoding=encoding,
     )
     if pool.source is None and not archivable(pool):
         raise PoolError(
@@ -119,18 +119,18 @@ def init(
         metrics=metrics or list(DEFAULT_METRICS),
         method=method or DEFAULT_METHOD,
         budget=budget,
-        targets=opt.numbers("--target", targets),
-        thresholds=opt.thresholds_of(thresholds),
+        targets=given.numbers("--target", targets),
+        thresholds=given.thresholds_of(thresholds),
         confidence=confidence,
         seed=seed,
         exist_ok=exist_ok,
         double_share=double_share,
         guarantee=guarantee,
-        about=opt.about_of(about),
-        draw=opt.draw_of(draw),
+        about=given.about_of(about),
+        draw=given.draw_of(draw),
         rank=rank,
         instructions=instructions,
-        definitions=opt.pairs("--definition", definitions, last=False),
+        definitions=given.pairs("--definition", definitions, last=False),
     )
     names = listing((str(name) for name in pool.classes), 8)
     show.say(f"{session}: {len(pool):,} points, {len(pool.classes)} classes: {names}")

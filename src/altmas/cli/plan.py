@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import START, command, literal
 from altmas.errors import PlanError
 from altmas.estimates import about_in_words
@@ -86,36 +86,36 @@ def plan(
     The truth is imagined from the model's scores or an assumed accuracy. A session goes on from its labels: once 20 are
     told, by the forecast that `altmas status` gives.
     """
-    goals = Goals(opt.numbers("--target", targets), opt.thresholds_of(thresholds))
+    goals = Goals(given.numbers("--target", targets), given.thresholds_of(thresholds))
     settings: dict[str, Any] = {
         "metrics": metrics or list(DEFAULT_METRICS),
         "confidence": confidence,
-        "about": opt.about_of(about),
-        "draw": opt.draw_of(draw),
+        "about": given.about_of(about),
+        "draw": given.draw_of(draw),
         "guarantee": guarantee,
         "seed": seed,
     }
     chosen = method_named(method or DEFAULT_METHOD)
     if session is not None:
-        with opt.opened(session) as opened:
+        with given.opened(session) as opened:
             question = _of_session(opened, goals, chosen if method else opened.method, metrics, guarantee)
     elif data is None or prediction is None:
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
-        pool = opt.pool_of(
+        pool = given.pool_of(
             data,
-            prediction,
-            id,
-            features,
-            scores,
-            slices,
-            show_,
-            classes,
-            group,
-            weight,
-            sample,
-            seed,
+            prediction=prediction,
+            id=id,
+            features=features,
+            scores=scores,
+            slices=slices,
+            show=show_,
+            classes=classes,
+            group=group,
             values=values,
+            weight=weight,
+            sample=sample,
+            seed=seed,
             encoding=encoding,
         )
         question = Question(pool, chosen, goals, settings)

@@ -12,8 +12,8 @@ from altmas.errors import PlanError
 from altmas.items.parts import folder_of, missing_images
 from altmas.outputs import STDOUT
 from altmas.pool import Pool
+from altmas.pool.csv_files import how_written
 from altmas.pool.engines import is_address
-from altmas.pool.files import how_written
 from altmas.pool.origins import AUTO
 from altmas.session import Session
 from altmas.session.stopping import may_stop

@@ -18,7 +18,7 @@ import pyarrow.parquet
 
 from altmas.errors import FileError
 from altmas.interop.replies import COLUMNS, Reply, reply_of
-from altmas.pool.files import FIELD_LIMIT, SEPARATOR_LINE
+from altmas.pool.csv_files import FIELD_LIMIT, SEPARATOR_LINE
 from altmas.suggest import listing, near
 
 DELIMITERS = ",;\t"

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from altmas.errors import PoolError
 from altmas.items.lazy import LazyItems
-from altmas.pool.files import PEEKED, mostly_texts, read_columns, refuse_invalid, refuse_unknown, sentence
+from altmas.pool.csv_files import PEEKED, mostly_texts
+from altmas.pool.files import read_columns
 from altmas.pool.first_phase import Wanted, sampled_rows
 from altmas.pool.naming import Name
+from altmas.pool.readable import refuse_invalid, refuse_unknown, sentence
 
 Floats = NDArray[np.float32]
 

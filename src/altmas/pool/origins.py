@@ -17,10 +17,10 @@ from altmas.items.images import looks_like_image
 from altmas.items.lazy import LazyItems
 from altmas.pool.columns import Columns
 from altmas.pool.embeddings import embedded
-from altmas.pool.files import existing
 from altmas.pool.made_features import made_from
 from altmas.pool.matrices import read_matrix
 from altmas.pool.pool import Pool
+from altmas.pool.readable import existing
 from altmas.pool.scratch import rows_of
 
 Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None

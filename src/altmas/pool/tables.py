@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from altmas.errors import FileError, PoolError
 from altmas.outputs import writable
 from altmas.pool.columns import Columns
+from altmas.pool.csv_files import text_columns
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
-from altmas.pool.files import existing, text_columns
 from altmas.pool.first_phase import LARGE, Wanted
 from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
@@ -34,6 +34,7 @@ from altmas.pool.origins import (
     stored_form,
 )
 from altmas.pool.pool import Pool
+from altmas.pool.readable import existing
 
 
 def pool_from_table(

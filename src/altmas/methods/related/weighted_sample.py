@@ -53,17 +53,6 @@ Solve = Callable[[Metric, Array], Solution]
 # ---------------------------------------------------------------- formulas
 
 
-def phi_of(metric: Metric, shares: Array) -> Array:
-    """(C, C) phi of (C1) at a normalised table: how a point in each cell moves the metric."""
-    slope = metric.gradient(shares)
-    return np.asarray(slope - (shares * slope).sum())
-
-
-def self_normalised_variance(weights: Array, phi: Array) -> float:
-    """(C3): (1/n) mean (w phi)^2 / (mean w)^2."""
-    return float(((weights * phi) ** 2).mean() / weights.mean() ** 2 / len(weights))
-
-
 def gamma_reach(total: float, variance: float, weight: float, confidence: float) -> float:
     """How far the upper limit of a weighted number of rare events lies above it; Fay and Feuer (1997).
 

@@ -10,6 +10,7 @@ from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate, possible_values
 from altmas.guaranteed import NotNow, NotOffered, estimates_of, guaranteed_decision, not_offered
 from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, known_names, metric_set
+from altmas.pool import Pool
 from altmas.suggest import listing
 from altmas.task import Task
 
@@ -182,7 +183,7 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
     guarantee  refuse (PlanError) where none is offered; by default that is so in a session with guarantee=True
     """
     claim = claim if isinstance(claim, Claim) else Claim.parse(claim)
-    metric = _metric_of(claim, session)
+    metric = metric_of(claim, session.pool, "claim about")
     guarantee = session.task.guarantee if guarantee is None else guarantee
     task = replace(session.task, metrics=(metric,), targets=())
     absent = not_offered(session.method, task, metric)
@@ -195,14 +196,12 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
     return _decided(session, claim, metric, task, guarantee=guarantee)
 
 
-def _metric_of(claim: Claim, session: "Session") -> Metric:
-    """The metric that is claimed about; PlanError if the name stands for several."""
-    (metric, *others) = metric_set([claim.metric], session.pool)
+def metric_of(claim: Claim, pool: Pool, what: str) -> Metric:
+    """The metric that is claimed about; PlanError, beginning with `what`, if the name stands for several."""
+    (metric, *others) = metric_set([claim.metric], pool)
     if others:
         names = listing(candidate.name for candidate in (metric, *others))
-        raise PlanError(
-            f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}"
-        )
+        raise PlanError(f"{what} {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}")
     return metric
 
 

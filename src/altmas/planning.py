@@ -25,7 +25,7 @@ from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, MetricLike, metric_set, table_of
 from altmas.pool import Pool
 from altmas.progress import Bar, progress_bar
-from altmas.simulate import label_until
+from altmas.simulate import label_until, steps_of
 from altmas.suggest import listing
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Draw, Task
 
@@ -441,9 +441,7 @@ def _with_interval(choice: str | Method, pool: Pool) -> Method:
 
 def _steps(budgets: Sequence[int], n_points: int, labels: int = 0) -> list[int]:
     """Numbers of labels to look at, above those that are there."""
-    steps = sorted(set(budgets))
-    if not steps or steps[0] < 1 or steps[-1] > n_points:
-        raise PlanError(f"budgets {list(budgets)} must lie between 1 and the pool's {n_points} points")
+    steps = steps_of(budgets, n_points)
     ahead = [step for step in steps if step > labels] or [step for step in steps if step == labels == n_points]
     if not ahead:
         raise PlanError(

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.estimates import LEAST_DRAWN, Estimate, without_interval
 from altmas.history import History
 from altmas.intervals import (
     Evidence,
@@ -111,28 +111,16 @@ def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Su
     sides = [_linear(task, history, part, factor, supposed) for factor, part in metric.parts]
     value = sum(side.value for side in sides)
     labels, used = labels_of(task, history, metric), int(np.logical_or.reduce([side.used for side in sides]).sum())
-    if math.isnan(value):
-        note = "undefined: no label yet" if used == 0 else f"undefined: no label so far tells about {metric.name}"
-        if task.units is not None and len(history.drawn) and history.drawn_labels == 0:
-            note = NO_WHOLE_GROUP
-        return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
-    without = max(side.without for side in sides)
-    if without:
-        note = (
-            f"insufficient: no drawn label among {without:,} points that were added; about "
-            f"{min(LEAST_DRAWN, without)} labels among them would do"
-        )
-        return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
+    if why := _why_undefined(task, history, metric, sides, used):
+        return without_interval(metric, task.confidence, labels, why)
     complete = all(side.drawn == side.rest for side in sides)
     if complete and not task.beyond:
         details = (task.confidence, labels, float(used), "fixed-n", "every point is labelled: exact")
         return Estimate(metric.name, value, value, value, *details)
-    if why := too_few_labels(metric, used, len(task.pool.classes)):
-        return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=why)
     drawn = used if complete else min(side.drawn for side in sides)
-    if drawn < 2:
-        note = "no interval: fewer than two drawn labels"
-        return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
+    few = "no interval: fewer than two drawn labels" if drawn < 2 else ""
+    if why := too_few_labels(metric, used, len(task.pool.classes)) or few:
+        return without_interval(metric, task.confidence, labels, why, value=value)
     groups = min(side.spread.groups for side in sides)
     if groups < LEAST_GROUPS:
         return replace(without_groups(task, history, metric, groups), value=value)
@@ -150,6 +138,22 @@ def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Su
     details = (task.confidence, labels, effective, "fixed-n", metric.about.caution)
     least = math.sqrt(left) * (high - low) / 2
     return Estimate(metric.name, value, low, high, *details, least_half_width=least)
+
+
+def _why_undefined(task: Task, history: History, metric: Metric, sides: list[_Linear], used: int) -> str:
+    """Why labels give the metric no value; empty where they do. used: labels that count."""
+    if any(math.isnan(side.value) for side in sides):
+        if task.units is not None and len(history.drawn) and history.drawn_labels == 0:
+            return NO_WHOLE_GROUP
+        return "undefined: no label yet" if used == 0 else f"undefined: no label so far tells about {metric.name}"
+    without = max(side.without for side in sides)
+    if without == 0:
+        return ""
+    enough = min(LEAST_DRAWN, without)
+    return (
+        f"insufficient: no drawn label among {without:,} points that were added; about {enough} labels among them "
+        "would do"
+    )
 
 
 def _turned(factor: float, reach: tuple[float, float]) -> tuple[float, float]:
@@ -239,7 +243,7 @@ def without_groups(task: Task, history: History, metric: Metric, groups: float) 
             f"no interval: what was drawn is worth about {groups:.1f} equal groups; at least {LEAST_GROUPS} are needed"
         )
     labels = labels_of(task, history, metric)
-    return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
+    return without_interval(metric, task.confidence, labels, note, value=value)
 
 
 def _interval(

@@ -16,13 +16,13 @@ from altmas.methods.draws import answered_whole, uniform_draws, uniform_group_dr
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.methods.random_items import (
-    Supposed,
     effect_of_groups,
     estimate_of_items,
     labels_of,
     with_left_open,
     without_groups,
 )
+from altmas.methods.random_linear import Supposed
 from altmas.methods.random_sample import Ahead, RandomSample, interval_of_sample
 from altmas.methods.random_stages import stages_among
 from altmas.metrics import Metric, table_of

@@ -93,6 +93,12 @@ def _signature(name: str, function: Any, *, read: bool) -> str:
 
 
 def _arguments(tree: ast.FunctionDef) -> str:
+    shown = [
+        (argument, default)
+        for argument, default in zip(tree.args.kwonlyargs, tree.args.kw_defaults, strict=True)
+        if not argument.arg.startswith("_")
+    ]
+    tree.args.kwonlyargs, tree.args.kw_defaults = [argument for argument, _ in shown], [default for _, default in shown]
     made = ast.FunctionDef("f", tree.args, [ast.Pass()], [], tree.returns, type_params=[])
     said = ast.unparse(ast.fix_missing_locations(made)).splitlines()[0].removeprefix("def f").removesuffix(":")
     said = re.sub(r"\((?:self|cls)(?:, )?", "(", said, count=1)

@@ -259,6 +259,13 @@ def test_several_models_are_stored_with_the_scores_of_each(table, tmp_path):
     assert kept.fingerprint == same_scores.fingerprint
 
 
+def test_a_single_model_that_is_called_like_its_column_keeps_its_scores_in_a_store(table, tmp_path):
+    roles = dict(prediction=["vendor"], id="case", scores=["p", "q"])
+    kept = altmas.Pool.from_table(table, **roles, store=tmp_path / "pool.parquet")
+    assert kept.scores is not None
+    assert kept.fingerprint == altmas.Pool.from_table(table, **roles).fingerprint
+
+
 def test_nothing_is_replaced_and_a_failure_leaves_nothing(table, tmp_path):
     store = tmp_path / "pool.parquet"
     store.write_text("mine")

@@ -54,6 +54,7 @@ def test_every_equation_that_the_code_names_is_listed():
         "superpopulation",
         "ahead",
         "random_items",
+        "random_linear",
         "random_sample",
         "random_stages",
         "stages",

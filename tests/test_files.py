@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from altmas.errors import FileError
-from altmas.pool.files import how_written, read_columns, text_columns
+from altmas.pool.csv_files import how_written, text_columns
+from altmas.pool.files import read_columns
 from altmas.pool.matrices import read_matrix
 from altmas.pool.tables import pool_from_source, pool_from_table
 

@@ -389,9 +389,9 @@ def test_the_benchmark_would_notice(tmp_path, monkeypatch):
     number = list(mutated_files.FORMATS).index("npy features")
     monkeypatch.setattr(mutated_files, "mutated", lambda content, rng: content)
     assert bench.outcome(number)[1] == "read"
-    monkeypatch.setattr("altmas.pool.tables.read_matrix", lambda path: read_matrix(path) + 1)
+    monkeypatch.setattr("altmas.pool.origins.read_matrix", lambda path: read_matrix(path) + 1)
     assert bench.outcome(number)[1] == "changed"
-    monkeypatch.setattr("altmas.pool.tables.read_matrix", lambda path: 1 / 0)
+    monkeypatch.setattr("altmas.pool.origins.read_matrix", lambda path: 1 / 0)
     assert bench.outcome(number)[1] == "traceback"
 
 

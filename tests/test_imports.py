@@ -45,6 +45,7 @@ ORDER = (
     "methods.draws",
     "methods.random_sample",
     "methods.random_stages",
+    "methods.random_linear",
     "methods.random_items",
     "methods.gaps",
     "methods.tradition",

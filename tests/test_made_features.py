@@ -94,7 +94,7 @@ def test_the_session_keeps_what_was_made_and_does_not_make_it_again(table, tmp_p
     def never(*_):
         raise AssertionError("made again")
 
-    monkeypatch.setattr("altmas.pool.tables.made_from", never)
+    monkeypatch.setattr("altmas.pool.origins.made_from", never)
     with Session.open(path) as session:
         assert (session.pool.features == made).all() and session.pool.made_features
         assert session.pool.items[3] == texts()[3]
@@ -217,10 +217,10 @@ def test_python_makes_features_of_what_is_shown_when_asked(table):
 
 @pytest.mark.parametrize(("column", "why"), [("x", ""), ("alike", "tell them apart"), ("many", "more than the 100")])
 def test_where_no_features_can_be_made_the_pool_has_none_and_says_why(tmp_path, monkeypatch, column, why):
-    monkeypatch.setattr("altmas.pool.tables.MOST_TEXTS", 100)
+    monkeypatch.setattr("altmas.pool.origins.MOST_TEXTS", 100)
     rows = {"said": ["cat", "dog"] * 60, "x": range(120), "alike": [f"w{k} v{k}" for k in range(120)], "many": texts()}
     if column == "alike":
-        monkeypatch.setattr("altmas.pool.tables.MOST_TEXTS", 1000)
+        monkeypatch.setattr("altmas.pool.origins.MOST_TEXTS", 1000)
     pool = Pool.from_table(pa.table(rows), prediction="said", show=column, features="auto")
     assert pool.features is None and pool.made_features == () and why in pool.unmade and bool(pool.unmade) == bool(why)
 

@@ -478,7 +478,7 @@ def test_a_session_opens_with_columns_that_are_refused_now(tmp_path, monkeypatch
     path.write_text("answer,score,intent\n" + "\n".join(rows) + "\n")
     roles = {"scores": {"prediction": "answer", "scores": ["score"]}, "intents": {"prediction": "intent"}}
     with monkeypatch.context() as earlier:
-        earlier.setattr("altmas.pool.tables.MOST_DISTINCT", 1.0)
+        earlier.setattr("altmas.pool.columns.MOST_DISTINCT", 1.0)
         earlier.setattr("altmas.pool.models.MOST_IF_INFERRED", 0.0)
         pools = {name: Pool.from_table(path, **columns) for name, columns in roles.items()}
         for name, pool in pools.items():

@@ -14,9 +14,10 @@ from altmas import Pool
 from altmas.estimates import Estimate
 from altmas.metrics import metric_set, table_of
 from altmas.report import content
-from altmas.report.content import content_of, label_counts
+from altmas.report.content import content_of
 from altmas.report.headline import headline_of, labels_needed, round_up
 from altmas.report.html import breaks
+from altmas.report.metrics import label_counts
 from altmas.report.sensitivity import corrected, worst
 from altmas.report.words import verdict_of
 from altmas.session import Session
@@ -251,7 +252,7 @@ def test_a_cross_check_that_is_three_standard_errors_away_is_told(tmp_path, monk
         centre, half = values[metric.name] - 0.1 * errors, 0.1 * NormalDist().inv_cdf((1 + confidence) / 2)
         return centre, centre - half, centre + half
 
-    monkeypatch.setattr(content, "weighted_interval", far_off)
+    monkeypatch.setattr("altmas.report.metrics.weighted_interval", far_off)
     session.report(tmp_path / "far.html")
     checks = [one["check"]["apart"] for one in json.loads((tmp_path / "far.json").read_text("utf-8"))["metrics"]]
     assert checks == [told, told]

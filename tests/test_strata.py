@@ -13,20 +13,19 @@ from altmas.methods.related.druck import expected_sd
 from altmas.methods.related.hashing import buckets_of, learn_planes, within_bucket_spread
 from altmas.methods.related.katariya import bucket_sample
 from altmas.methods.related.paula import block_targets
-from altmas.methods.related.ranking import adaptive_ranks, bounds_between, curve_of, geometric_ranks, monotone_bounds
+from altmas.methods.related.ranking import bounds_between, curve_of, geometric_ranks, monotone_bounds
 from altmas.methods.related.strata import (
     CUTS,
     allocation,
     draw_in_strata,
     joined,
     next_counts,
-    neyman_variance,
     rounded,
     stratified_sample,
     stratified_variance,
 )
-from altmas.methods.related.weighted_sample import phi_of
 from altmas.metrics import metric_set, truth_values
+from tests.closed_forms import adaptive_ranks, neyman_variance, phi_of
 
 W, P = np.array([0.6, 0.3, 0.1]), np.array([0.98, 0.8, 0.5])
 S = np.sqrt(P * (1 - P))

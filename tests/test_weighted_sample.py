@@ -10,11 +10,11 @@ from altmas.methods.related.oasis import stratum_squares
 from altmas.methods.related.ppi import power_of, powered_mean
 from altmas.methods.related.proxy import phi_moments, score_belief
 from altmas.methods.related.replacement import draw_with_replacement, replacement_sample
-from altmas.methods.related.sawade import f_chances, optimal_chances, optimal_variance, risk_chances
-from altmas.methods.related.weighted_sample import phi_of, self_normalised_variance
+from altmas.methods.related.sawade import f_chances, optimal_chances
 from altmas.metrics import metric_set, table_of
 from altmas.simulate import label_until
 from altmas.weighted import draws_of
+from tests.closed_forms import optimal_variance, phi_of, risk_chances, self_normalised_variance
 
 E = np.array([0.02, 0.05, 0.1, 0.3, 0.45, 0.5])
 

@@ -11,7 +11,9 @@ from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, Estimate, possible_values
 from altmas.guaranteed import NotNow, NotOffered, estimates_of, guaranteed_decision, not_offered
 from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, known_names, metric_set
+from altmas.pool import Pool
 from altmas.suggest import listing
+from altmas.task import Task
 
 if TYPE_CHECKING:
     from altmas.session import Session
@@ -190,13 +192,7 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
     guarantee  refuse (PlanError) where none is offered; by default that is so in a session with guarantee=True
     """
     claim = claim if isinstance(claim, Claim) else Claim.parse(claim)
-    (metric, *others) = metric_set([claim.metric], session.pool)
-    if others:
-        names = listing(one.name for one in (metric, *others))
-        raise PlanError(
-            f"claim about {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}"
-        )
-    about, history = session.task.population, session.history
+    metric = metric_of(claim, session.pool, "claim about")
     guarantee = session.task.guarantee if guarantee is None else guarantee
     task = replace(session.task, metrics=(metric,), targets=())
     absent = not_offered(session.method, task, metric)
@@ -206,13 +202,28 @@ def judge(session: "Session", claim: Claim | str, *, guarantee: bool | None = No
             "(guarantee=False) to decide by the interval"
         )
     _expect_possible(claim, metric)
+    return _decided(session, claim, metric, task, guarantee=guarantee)
+
+
+def metric_of(claim: Claim, pool: Pool, what: str) -> Metric:
+    """The metric that is claimed about; PlanError, beginning with `what`, if the name stands for several."""
+    (metric, *others) = metric_set([claim.metric], pool)
+    if others:
+        names = listing(candidate.name for candidate in (metric, *others))
+        raise PlanError(f"{what} {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}")
+    return metric
+
+
+def _decided(session: "Session", claim: Claim, metric: Metric, task: Task, *, guarantee: bool) -> Verdict:
+    """The verdict on a claim that is possible; task: with this metric alone."""
+    about, history = session.task.population, session.history
     planned = metric.name in {own.name for own in session.task.metrics}
     estimate = session.estimate()[metric.name] if planned else estimates_of(session.method, task, history)[0]
     proven = replace(task, guarantee=True)
     if guarantee and estimate.interval != "guaranteed":
         (estimate,) = estimates_of(session.method, proven, history)
-    possible = possible_values(metric, task, history)
-    exact = about == "pool" and (len(history.labels) == len(session.pool) or possible[0] == possible[1])
+    lowest, highest = possible_values(metric, task, history)
+    exact = about == "pool" and (len(history.labels) == len(session.pool) or lowest == highest)
     judged = partial(Verdict, claim, about=about, differing=session.now().differing())
     if history.drawn_labels < LEAST_DRAWN and not exact:
         return judged("undecided", estimate, too_early=True)

@@ -73,6 +73,11 @@ class Estimate:
         return _table((self,))
 
 
+def without_interval(metric: Metric, confidence: float, labels: int, why: str, *, value: float = math.nan) -> Estimate:
+    """The estimate of a metric that has no interval, or no value either, which says why."""
+    return Estimate(metric.name, value, math.nan, math.nan, confidence, labels, note=why)
+
+
 @dataclass(frozen=True)
 class Estimates(Sequence[Estimate]):
     """The estimates of all metrics from the same labels, in the order asked for.

@@ -134,10 +134,10 @@ def forecast(
 
     until  number of labels up to which is looked; by default the budget, or twice the labels once that is spent
     """
-    found = forecasts(method, task, history, [Goals(targets, thresholds)], until=until)
-    if found is None:
+    of_goals = forecasts(method, task, history, [Goals(targets, thresholds)], until=until)
+    if of_goals is None:
         return None
-    (ahead,) = found
+    (ahead,) = of_goals
     return ahead if math.isnan(ahead.more) else replace(ahead, minutes=ahead.more * seconds_per_label / 60)
 
 
@@ -177,7 +177,7 @@ def forecasts(
     if rehearsal is None or end <= labels:
         return None
     if not every_metric:
-        task = replace(task, metrics=_chosen(task, set().union(*(one.metrics for one in goals))))
+        task = replace(task, metrics=_chosen(task, set().union(*(goal.metrics for goal in goals))))
     steps = sorted({min(step, end) for step in at if step > labels}) or _steps(labels, end)
     runs, today = [], _Look(method, task, history, estimates_of(method, task, history))
     for world in range(worlds_of(task)):
@@ -185,8 +185,8 @@ def forecasts(
         after_world()
     plain = Forecast(labels, end, tuple(_bands(task, steps, np.array([run.widths for run in runs]))))
     return [
-        _with_chance(plain, [run.settled[place] for run in runs]) if one.metrics else plain
-        for place, one in enumerate(goals)
+        _with_chance(plain, [run.settled[number] for run in runs]) if goal.metrics else plain
+        for number, goal in enumerate(goals)
     ]
 
 
@@ -272,7 +272,7 @@ def _run(
         )
     ]
     widths = [[look.half_width(metric.name) for metric in task.metrics] for look in path]
-    return _Run(widths, [_first_settled([today, *path], [labels, *steps], one) for one in goals])
+    return _Run(widths, [_first_settled([today, *path], [labels, *steps], goal) for goal in goals])
 
 
 def _fitted(history: History, steps: Sequence[int], rng: np.random.Generator) -> list[float]:
@@ -342,8 +342,8 @@ def _first_settled(path: Sequence[_Look], steps: Sequence[int], goals: Goals) ->
     if not goals.metrics or not path[-1].settled(goals):
         return math.inf
     last = len(path) - 1
-    place = next((place for place in range(1, last) if path[place].settled(goals)), last)
-    (n0, before), (n1, after) = ((steps[at], path[at]) for at in (place - 1, place))
+    first = next((number for number in range(1, last) if path[number].settled(goals)), last)
+    (n0, before), (n1, after) = ((steps[number], path[number]) for number in (first - 1, first))
     needed = [
         labels_between(n0, before.half_width(name), n1, after.half_width(name), target)
         for name, target in goals.targets.items()

@@ -87,9 +87,9 @@ def decided_by(
     """What a game says of a threshold at the task's confidence; why there is none, or why hardly an answer counts."""
     if not isinstance(game, Game):
         return game
-    found = decide(game.ratio, game.stages, threshold, error=1 - task.confidence, budget=task.budget)
-    why = missing(game, task, history) if found.answer == "undecided" else ""
-    return NotNow(why) if why else found
+    evidence = decide(game.ratio, game.stages, threshold, error=1 - task.confidence, budget=task.budget)
+    why = missing(game, task, history) if evidence.answer == "undecided" else ""
+    return NotNow(why) if why else evidence
 
 
 def guaranteed_interval(
@@ -419,6 +419,6 @@ def _probabilities(pool: Pool, sequence: SequenceOfDraws) -> Array:
         return sequence.belief.rows(points)
     if not pool.models:
         return np.full((len(pool), n_classes), 1 / n_classes)
-    found = np.full((len(pool), n_classes), (1 - FIRST_BELIEF) / (n_classes - 1))
-    found[points, pool.predictions] = FIRST_BELIEF
-    return found
+    chances = np.full((len(pool), n_classes), (1 - FIRST_BELIEF) / (n_classes - 1))
+    chances[points, pool.predictions] = FIRST_BELIEF
+    return chances

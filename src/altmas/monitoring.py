@@ -226,7 +226,7 @@ def monitor(
 def _on_wave(now: Snapshot, metric: str | None, wave: str) -> Metric:
     whole, *others = now.task.metrics[:1] if metric is None else metric_set(metric, now.task.pool)
     if others:
-        names = listing(one.name for one in (whole, *others))
+        names = listing(candidate.name for candidate in (whole, *others))
         raise MetricError(f"metric {metric!r} stands for {1 + len(others)} metrics; monitor one of them: {names}")
     on_wave = whole.on_slice(WAVE, wave)
     if on_wave is None or whole.where is not None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from altmas.errors import PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
-from altmas.forecast import Goals, forecasts, imagined_pools, labels_between, met, rehearsal_of, worlds_of
+from altmas.forecast import Forecast, Goals, forecasts, imagined_pools, labels_between, met, rehearsal_of, worlds_of
 from altmas.guaranteed import NotOffered, estimates_of, guaranteed_decision, not_offered, with_guarantee
 from altmas.history import History
 from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_draw, method_named
@@ -25,7 +25,7 @@ from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, MetricLike, metric_set, table_of
 from altmas.pool import Pool
 from altmas.progress import Bar, progress_bar
-from altmas.simulate import label_until
+from altmas.simulate import label_until, steps_of
 from altmas.suggest import listing
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, About, Draw, Task
 
@@ -166,15 +166,15 @@ def plan_widths(
     starts = [(method, begun if method.name == going_on else History(len(pool))) for method in chosen]
     with progress_bar("planning", worlds * len(chosen), shown=progress) as bar:
         widths, decisions = _over_worlds(starts, task, truths, steps, sides, bar)
-    found = WidthPlan(widths, assumption, decisions, about=task.population, guarantee=guarantee)
+    planned = WidthPlan(widths, assumption, decisions, about=task.population, guarantee=guarantee)
     needs = [
         PlannedTarget(name, width, method.name, float(len(begun.labels)), reached=True)
         if start is begun and _reached(method, task, begun, name, width)
-        else PlannedTarget(name, width, method.name, found.labels_for(name, width, method.name))
+        else PlannedTarget(name, width, method.name, planned.labels_for(name, width, method.name))
         for name, width in aims
         for method, start in starts
     ]
-    return replace(found, targets=tuple(needs), learnable=_unlearnable(pool, accuracy, begun))
+    return replace(planned, targets=tuple(needs), learnable=_unlearnable(pool, accuracy, begun))
 
 
 def plan_further(
@@ -201,7 +201,8 @@ def plan_further(
     rehearsal = rehearsal_of(method, task, history)
     if rehearsal is None:
         return None
-    single = [Goals({name: width}, {}) for name, width in aims] + [Goals({}, {m.name: value}) for m, value in sides]
+    single = [Goals({name: width}, {}) for name, width in aims]
+    single += [Goals({}, {metric.name: value}) for metric, value in sides]
     with progress_bar("planning", worlds_of(task) + worlds * len(compared), shown=progress) as bar:
         ahead = forecasts(
             method,
@@ -215,44 +216,56 @@ def plan_further(
         )
         if ahead is None:
             return None
-        looked_at = sorted({labels, *steps, *(band.labels for band in ahead[0].bands)})
+        of_widths, *of_goals = ahead
+        looked_at = sorted({labels, *steps, *(band.labels for band in of_widths.bands)})
         truths = imagined_pools(rehearsal, task, history, worlds if compared else 0)
         starts = [(other, History(len(pool))) for other in compared]
         widths, decisions = _over_worlds(starts, task, truths, looked_at, sides, bar)
     today = estimates_of(method, task, history)
-    now = tuple(PlannedWidth(method.name, one.metric, labels, one.half_width) for one in today)
-    own = tuple(PlannedWidth(method.name, band.metric, band.labels, band.median) for band in ahead[0].bands)
-    found = WidthPlan(
+    now = [PlannedWidth(method.name, estimate.metric, labels, estimate.half_width) for estimate in today]
+    own = [PlannedWidth(method.name, band.metric, band.labels, band.median) for band in of_widths.bands]
+    planned = WidthPlan(
         (*now, *own, *widths),
         f"going by {labels} known labels and what {method.name} makes of them, as the forecast of the session does",
         about=task.population,
         begun=labels,
         guarantee=task.guarantee,
     )
-    reached = [met(method, task, history, today, goal) for goal in single]
-    needed = [labels if done else labels + one.more for done, one in zip(reached, ahead[1:], strict=True)]
+    outlooks = [
+        _Outlook.of(labels, goal_ahead, reached=met(method, task, history, today, goal))
+        for goal, goal_ahead in zip(single, of_goals, strict=True)
+    ]
     targets = [
-        PlannedTarget(name, width, method.name, needed[place], reached[place])
-        for place, (name, width) in enumerate(aims)
+        PlannedTarget(name, width, method.name, outlook.labels, outlook.reached)
+        for (name, width), outlook in zip(aims, outlooks, strict=False)
     ]
     targets += [
-        PlannedTarget(name, width, other.name, found.labels_for(name, width, other.name))
+        PlannedTarget(name, width, other.name, planned.labels_for(name, width, other.name))
         for name, width in aims
         for other in compared
     ]
     settled = [
-        PlannedDecision(
-            method.name,
-            metric.name,
-            value,
-            "proof" if _has_proof(method, metric.name, task) else "interval",
-            needed[place],
-            1.0 if reached[place] else ahead[1 + place].chance,
-            reached[place],
-        )
-        for place, (metric, value) in enumerate(sides, start=len(aims))
+        outlook.decision(method, metric, value, task)
+        for (metric, value), outlook in zip(sides, outlooks[len(aims) :], strict=True)
     ]
-    return replace(found, targets=tuple(targets), decisions=(*settled, *decisions))
+    return replace(planned, targets=tuple(targets), decisions=(*settled, *decisions))
+
+
+@dataclass(frozen=True)
+class _Outlook:
+    """What the forecast says of a goal: labels that it needs in all, whether they are there, its chance until then."""
+
+    labels: float
+    reached: bool
+    chance: float
+
+    @classmethod
+    def of(cls, labels: int, ahead: Forecast, *, reached: bool) -> "_Outlook":
+        return cls(labels, True, 1.0) if reached else cls(labels + ahead.more, False, ahead.chance)
+
+    def decision(self, method: Method, metric: Metric, value: float, task: Task) -> PlannedDecision:
+        kind = "proof" if _has_proof(method, metric.name, task) else "interval"
+        return PlannedDecision(method.name, metric.name, value, kind, self.labels, self.chance, self.reached)
 
 
 def _over_worlds(
@@ -270,8 +283,8 @@ def _over_worlds(
         now = replace(task, seed=int(np.random.default_rng([task.seed, world, 1]).integers(2**31)))
         for method, begun in starts:
             widths_here, ends = _in_world(method, now, begun, truth, steps, sides)
-            for place, width in widths_here.items():
-                half_widths.setdefault((method.name, *place), []).append(width)
+            for (metric_name, labels), width in widths_here.items():
+                half_widths.setdefault((method.name, metric_name, labels), []).append(width)
             for metric, value in sides:
                 for kind in ("interval", "proof"):
                     labels_needed = ends.get((metric.name, value, kind), math.inf)
@@ -429,9 +442,7 @@ def _with_interval(choice: str | Method, pool: Pool) -> Method:
 
 def _steps(budgets: Sequence[int], n_points: int, labels: int = 0) -> list[int]:
     """Numbers of labels to look at, above those that are there."""
-    steps = sorted(set(budgets))
-    if not steps or steps[0] < 1 or steps[-1] > n_points:
-        raise PlanError(f"budgets {list(budgets)} must lie between 1 and the pool's {n_points} points")
+    steps = steps_of(budgets, n_points)
     ahead = [step for step in steps if step > labels] or [step for step in steps if step == labels == n_points]
     if not ahead:
         raise PlanError(

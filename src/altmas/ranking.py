@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from altmas.errors import MethodError
 from altmas.estimates import ABOUT_WHAT, LEAST_DRAWN, possible_values
 from altmas.frames import frame_of, plain
 from altmas.history import History
 from altmas.methods import Method, check_ahead
-from altmas.methods.assured.contest import ComparesModels, Contest, metrics_to_rank
+from altmas.methods.assured.contest import Contest, comparing, metrics_to_rank
 from altmas.metrics import Metric
 from altmas.metrics.differences import difference
 from altmas.streams import stream
@@ -227,12 +226,11 @@ def _base_name(task: Task) -> str:
 
 def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ...], name: str) -> Ranking:
     """The models in tiers, from the labels so far; MethodError if the method cannot compare models."""
-    if not isinstance(method, ComparesModels):
-        raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
+    compares = comparing(method)
     names = [metric.model or "" for metric in metrics]
     if task.ahead:
         check_ahead(method, task.pool)
-    contest = method.contest(task, history, metrics)
+    contest = compares.contest(task, history, metrics)
     details = (name, task.confidence, len(history.labels), method.name)
     if contest is None and task.population == "pool" and (history.known >= 0).all():
         values = [estimate.value for estimate in method.estimate(replace(task, metrics=metrics), history)]
@@ -245,15 +243,15 @@ def rank(method: Method, task: Task, history: History, metrics: tuple[Metric, ..
             note=f"no drawn label {'counts ' if history.drawn_labels else ''}yet: nothing is known about these models",
             about=task.population,
         )
-    found = _ranking(contest, names, task, history, details)
-    return replace(found, about=task.population, differing=_differing(found, task, history, metrics))
+    ranked = _ranking(contest, names, task, history, details)
+    return replace(ranked, about=task.population, differing=_differing(ranked, task, history, metrics))
 
 
-def _differing(found: Ranking, task: Task, history: History, metrics: tuple[Metric, ...]) -> int | None:
+def _differing(ranked: Ranking, task: Task, history: History, metrics: tuple[Metric, ...]) -> int | None:
     """Points without a label that the best model and the contender answer differently, if these settle the metric."""
-    if found.contender is None or task.beyond or not all(metric.about.right_or_wrong for metric in metrics):
+    if ranked.contender is None or task.beyond or not all(metric.about.right_or_wrong for metric in metrics):
         return None
-    best, other = (task.pool.model(name).predictions for name in (found.best, found.contender))
+    best, other = (task.pool.model(name).predictions for name in (ranked.best, ranked.contender))
     members = metrics[0].members(task.pool)
     open_ = (history.known < 0) & (best != other)
     return int((open_ if members is None else open_ & members).sum())

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from altmas.compute import in_processes
-from altmas.errors import AltmasError, FileError, MethodError, PlanError
+from altmas.errors import AltmasError, FileError, PlanError
 from altmas.frames import frame_of
 from altmas.history import History
 from altmas.intervals import normal_quantile
 from altmas.memo import ArrayFile, Memo
 from altmas.methods import Method, check, check_ahead, check_draw, method_named
-from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
+from altmas.methods.assured.contest import comparing, metrics_to_rank
 from altmas.methods.assured.recipe import EDITION
 from altmas.metrics import MetricLike, metric_set, truth_values
 from altmas.outputs import NOTHING, Kept, kept_by, writable, write_whole
@@ -121,7 +121,9 @@ def simulate(
     ranked = metrics_to_rank(rank, pool) if rank else ()
     task = Task(pool, metric_set(metrics, pool), confidence, seed, rank=ranked, about=about, draw=draw)
     labels = truth_codes(pool, truth)
-    steps = _steps(budgets, repeats, batch, len(pool) if sample is None else sample)
+    steps = steps_of([budgets] if isinstance(budgets, int) else budgets, len(pool) if sample is None else sample)
+    if repeats < 1 or batch < 1:
+        raise PlanError(f"repeats ({repeats}) and batch ({batch}) must be at least 1")
     _refuse_sample(pool, sample, about)
     named = [methods] if isinstance(methods, str) else methods
     chosen = [method_named(method) for method in named]
@@ -130,8 +132,8 @@ def simulate(
         check_draw(method, draw, pool if sample is None else _as_sample(pool))
         if task.ahead:
             check_ahead(method, pool)
-        if rank and not isinstance(method, ComparesModels):
-            raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
+        if rank:
+            comparing(method)
     cells = [(method, repeat) for repeat in range(repeats) for method in chosen]
     settings = _settings(task, steps, batch, seed) | ({} if sample is None else {"sample": sample})
     journal = Journal(results, settings, kept=kept_by(pool))
@@ -191,13 +193,11 @@ def truth_codes(pool: Pool, truth: ArrayLike) -> NDArray[np.int64]:
     return codes
 
 
-def _steps(budgets: int | Sequence[int], repeats: int, batch: int, n_points: int) -> list[int]:
-    budgets = [budgets] if isinstance(budgets, int) else budgets
+def steps_of(budgets: Sequence[int], n_points: int) -> list[int]:
+    """Different numbers of labels to look at, in order; PlanError on one that the pool has not."""
     steps = sorted(set(budgets))
     if not steps or steps[0] < 1 or steps[-1] > n_points:
         raise PlanError(f"budgets {list(budgets)} must lie between 1 and the pool's {n_points} points")
-    if repeats < 1 or batch < 1:
-        raise PlanError(f"repeats ({repeats}) and batch ({batch}) must be at least 1")
     return steps
 
 

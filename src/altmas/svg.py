@@ -161,11 +161,11 @@ def standalone(drawn: str, title: str, key: Sequence[tuple[str, str]] = ()) -> s
     inner = inner.replace("<svg ", f'<svg x="{2 * EDGE_ALONE}" y="{2 * LINE}" ', 1)
     height = 3 * LINE + float(inner.partition('height="')[2].partition('"')[0])
     lines = [text(title, x=2 * EDGE_ALONE, y=1.2 * LINE, class_="name", font_weight="bold")]
-    place = 2.0 * EDGE_ALONE
+    left = 2.0 * EDGE_ALONE
     for tone, words in key:
-        lines.append(element("circle", cx=place + 6, cy=height - 14, r=5, class_=tone))
-        lines.append(text(words, x=place + 18, y=height - 10))
-        place += 40 + 7 * len(words)
+        lines.append(element("circle", cx=left + 6, cy=height - 14, r=5, class_=tone))
+        lines.append(text(words, x=left + 18, y=height - 10))
+        left += 40 + 7 * len(words)
     return element(
         "svg",
         f"<style>{THEME}{STYLE}</style>",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from altmas.claims import Claim
+from altmas.claims import Claim, metric_of
 from altmas.errors import MethodError, MetricError, PlanError
 from altmas.estimates import LEAST_DRAWN, Estimate
 from altmas.frames import plain
@@ -25,7 +25,6 @@ from altmas.methods.held_up import counted_labels
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.metric import scores_of
 from altmas.pool import Pool
-from altmas.suggest import listing
 from altmas.types import Array
 
 if TYPE_CHECKING:
@@ -136,13 +135,8 @@ def _shown(session: "Session", claim: Claim, kept: dict[float, Metric], *, compl
 
 def _metric_of(claim: Claim, pool: Pool) -> Metric:
     """The metric of the claim, without a threshold of its own; PlanError or MetricError if none can be chosen."""
-    (metric, *others) = metric_set([claim.metric], pool)
+    metric = metric_of(claim, pool, "threshold for")
     accepted = f"write a claim such as 'recall[{pool.classes[-1]}] >= 0.9'; thresholds are chosen for {CHOSEN_FOR}"
-    if others:
-        names = listing(one.name for one in (metric, *others))
-        raise PlanError(
-            f"threshold for {claim.metric!r}: it stands for {1 + len(others)} metrics; name one of them: {names}"
-        )
     if not metric.about.paid_in or metric.where is not None or metric.threshold is not None:
         raise PlanError(f"threshold for {claim.metric!r}: no threshold can be chosen for it; {accepted}")
     if claim.relation not in (">=", ">"):

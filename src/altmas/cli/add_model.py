@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import START, command
 from altmas.compare import read_second
 from altmas.pool.tables import scores_in
@@ -44,7 +44,7 @@ def add_model(
     Its answers are recorded in the session file. It must not have been trained on labels of this session, nor chosen
     by them.
     """
-    with opt.opened(session) as opened:
+    with given.opened(session) as opened:
         with show.working("reading the table"):
             answers, ids = read_second(opened.pool, data, prediction, id, encoding)
             probabilities = scores_in(data, scores, encoding) if scores else None

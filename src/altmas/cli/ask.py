@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.session import LEASE_SECONDS
 
@@ -25,11 +25,11 @@ def ask(
 
     Predictions are not shown: whoever labels should not know what the model says.
     """
-    with opt.opened(session) as opened, show.working("choosing items"):
+    with given.opened(session) as opened, show.working("choosing items"):
         queries = opened.ask(n, annotator, lease, take_over=take_over)
         fewer, others = opened.why_fewer(n, len(queries), annotator), bool(opened.held_by_others(annotator))
         decision = None if queries or others else opened.should_stop()
-        reached = opt.goal_reached(opened) if queries else ""
+        reached = given.goal_reached(opened) if queries else ""
     if json:
         show.as_json([{"id": query.id, "index": query.index, "item": query.item} for query in queries])
     else:

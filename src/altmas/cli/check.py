@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from altmas.claims import Claim, judge
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import READ, command
 
 EXIT_OF = {"shown": 0, "refuted": 1, "undecided": 3}
@@ -35,7 +35,7 @@ def check(
     ratio of sums and the method draws with known chances (assured, tradition): each is false with probability 5 % at
     most (1 - confidence). Elsewhere the interval decides, and a note says so.
     """
-    with opt.opened(session) as opened, show.working("estimating"):
+    with given.opened(session) as opened, show.working("estimating"):
         verdict = judge(opened, Claim.parse(claim), guarantee=guarantee)
     if json:
         show.as_json(verdict.to_dict())

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import READ, command
 from altmas.compare import Difference, read_second
 from altmas.suggest import listing
@@ -52,7 +52,7 @@ def compare(
 
     Differences are second minus first, from the same items, so what both get right or wrong alike cancels.
     """
-    with opt.opened(session) as opened, show.working("comparing"):
+    with given.opened(session) as opened, show.working("comparing"):
         second, ids = read_second(opened.pool, predictions, prediction, id, encoding)
         comparison = opened.compare(second, metrics or None, ids=ids, model=model)
         asked = () if metrics else opened.task.metrics

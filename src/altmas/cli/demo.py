@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from altmas.cli import options as opt
-from altmas.cli import show
+from altmas.cli import given, show
 from altmas.cli.app import START, command
 from altmas.demo import BUDGET, Outcome, digits, free_names, hits, left_out_methods, run_demo, true_values
 from altmas.estimates import WORTH_AND_WIDTH
@@ -78,7 +77,7 @@ def _rows(metric: str, exact: float, outcomes: "list[Outcome]") -> list[tuple[st
 
 def _next(session: Path, report: Path) -> None:
     """What was written, and what to try."""
-    with opt.opened(session) as opened, show.working("writing the report"):
+    with given.opened(session) as opened, show.working("writing the report"):
         opened.report(report)
     show.paragraph(f"Written: {session} (every label, and how it was chosen) and {report} (open it in a browser).")
     if show.quiet():

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import READ, command
 from altmas.estimates import FLOOR, LEAST_DRAWN, WORTH, WORTH_AND_WIDTH, Estimates, about_in_words
 
@@ -39,7 +39,7 @@ def estimate(
 
     Metrics of the truth, as share[pass], also as each model (judge) alone would have had them.
     """
-    with opt.opened(session) as opened, show.working("estimating"):
+    with given.opened(session) as opened, show.working("estimating"):
         slices: list[str | None] = [*by] if by else [None]
         parts = {name: opened.estimate(name, metrics=metrics or None) for name in slices}
         sizes = {name: Counter(opened.pool.slices[name].tolist()) for name in by or ()}

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.errors import FileError, PlanError, PoolMismatch
 from altmas.interop import export_logged_labels
@@ -51,19 +51,19 @@ def export(
     """
     if labels and events:
         raise PlanError("export writes --labels or --events, not both into one file; nothing was written")
-    path, others, reached = opt.output(file), False, ""
+    path, others, reached = given.output(file), False, ""
     to = to or ("csv" if path == STDOUT else None)
     if labels:
         show.written(_labels(session, path, to, force), path)
         return
-    with opt.opened(session) as opened, show.working("choosing items"):
+    with given.opened(session) as opened, show.working("choosing items"):
         if events:
             message = f"{file}: {opened.export_events(path, force=force)} events written"
         else:
             blind = not with_predictions
             result = opened.export(path, n, to, blind=blind, force=force, local_files=local_files, take_over=take_over)
             message, others = str(result), bool(result.fewer and opened.held_by_others())
-            reached = opt.goal_reached(opened)
+            reached = given.goal_reached(opened)
     show.written(message, path)
     if reached:
         show.hint(reached)
@@ -74,7 +74,7 @@ def export(
 def _labels(session: Path, path: Path, to: str | None, force: bool) -> str:
     """The labels of a session; of one whose table was changed or is gone, those that its log alone tells."""
     try:
-        opened = opt.opened(session)
+        opened = given.opened(session)
     except (PoolMismatch, FileError) as problem:
         if not session.is_file():
             raise

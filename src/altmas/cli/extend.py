@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import START, command
 from altmas.pool.growth import WAVE
 
@@ -72,13 +72,13 @@ def extend(
         "prediction": (prediction[0] if len(prediction) == 1 else _named(prediction)) if prediction else None,
         "id": id,
         "features": features,
-        "scores": opt.scores_of(scores, prediction or ()),
+        "scores": given.scores_of(scores, prediction or ()),
         "slices": slices,
         "show": (show_[0] if len(show_) == 1 else show_) if show_ else None,
         "encoding": encoding,
     }
     beginning = ""
-    with opt.opened(session) as opened:
+    with given.opened(session) as opened:
         had_waves = WAVE in opened.pool.slices
         change = opened.extend(
             data,
@@ -89,8 +89,8 @@ def extend(
             classes=classes or (),
             budget=budget,
             metrics=metrics or (),
-            targets=opt.numbers("--target", targets),
-            thresholds=opt.thresholds_of(thresholds),
+            targets=given.numbers("--target", targets),
+            thresholds=given.thresholds_of(thresholds),
         )
         limit = opened.plan.budget
         if change.wave and not had_waves and first_wave is None:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import LABEL, command
 
 
@@ -44,11 +44,11 @@ def import_(
     The column of ids may also be called as in the table of the session. All or nothing, matched by id. A class name
     that does not exist stops it, with the near one. The last line says whether to stop or to go on, as status does.
     """
-    with opt.opened(session) as opened:
+    with given.opened(session) as opened:
         show.say(str(opened.import_labels(file, format, id=id, label=label)))
         with show.working("estimating"):
             state = show.decided(opened.should_stop())
         show.say(state)
         if waiting := opened.now().waiting():
             show.hint(waiting)
-            show.hint(opt.how_to_get_waiting(opened))
+            show.hint(given.how_to_get_waiting(opened))

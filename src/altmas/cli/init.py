@@ -1,11 +1,12 @@
 """altmas init: a session file from a table of predictions."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import START, command
 from altmas.errors import PoolError
 from altmas.estimates import drawn_in_words
@@ -91,22 +92,22 @@ def init(
     keep the table where it is, the session reads it again. Without --prediction it is the items themselves that are
     judged: name the classes with --class, and a metric of the truth, as share[pass].
     """
-    pool = opt.pool_of(
+    pool = given.pool_of(
         data,
-        prediction,
-        id,
-        features,
-        scores,
-        slices,
-        show_,
-        classes,
-        group,
-        weight,
-        sample,
-        seed,
-        store,
-        values,
-        encoding,
+        prediction=prediction,
+        id=id,
+        features=features,
+        scores=scores,
+        slices=slices,
+        show=show_,
+        classes=classes,
+        group=group,
+        values=values,
+        weight=weight,
+        sample=sample,
+        seed=seed,
+        store=store,
+        encoding=encoding,
     )
     if pool.source is None and not archivable(pool):
         raise PoolError(
@@ -119,33 +120,39 @@ def init(
         metrics=metrics or list(DEFAULT_METRICS),
         method=method or DEFAULT_METHOD,
         budget=budget,
-        targets=opt.numbers("--target", targets),
-        thresholds=opt.thresholds_of(thresholds),
+        targets=given.numbers("--target", targets),
+        thresholds=given.thresholds_of(thresholds),
         confidence=confidence,
         seed=seed,
         exist_ok=exist_ok,
         double_share=double_share,
         guarantee=guarantee,
-        about=opt.about_of(about),
-        draw=opt.draw_of(draw),
+        about=given.about_of(about),
+        draw=given.draw_of(draw),
         rank=rank,
         instructions=instructions,
-        definitions=opt.pairs("--definition", definitions, last=False),
+        definitions=given.pairs("--definition", definitions, last=False),
     )
+    _say_what_was_made(created, session, column_of_one_class=bool(scores) and len(scores or ()) <= len(pool.models))
+    show.hint(f"next: altmas label {session}")
+
+
+def _say_what_was_made(created: Session, path: Path, *, column_of_one_class: bool) -> None:
+    """The pool, its classes, metrics and method; column_of_one_class: whether each model has one column of scores."""
+    pool, plan = created.pool, created.plan
     names = listing((str(name) for name in pool.classes), 8)
-    show.say(f"{session}: {len(pool):,} points, {len(pool.classes)} classes: {names}")
-    limit = f"up to {budget:,} labels" if budget else "no budget set"
-    aims = [metric.name for metric in created.task.metrics]
-    listed = ", ".join(aims[:4]) + (f" and {show.counted(len(aims) - 4, 'metric')} more" if len(aims) > 4 else "")
+    show.say(f"{path}: {len(pool):,} points, {len(pool.classes)} classes: {names}")
     if len(pool.models) > 1:
         show.say(f"{show.counted(len(pool.models), 'model')}: {', '.join(model.name for model in pool.models)}")
-    show.say(f"{listed}: method {created.method.name}, {limit}")
-    if scores and len(pool.classes) == 2 and len(scores) <= len(pool.models):
+    metrics = [metric.name for metric in created.task.metrics]
+    more = f" and {show.counted(len(metrics) - 4, 'metric')} more" if len(metrics) > 4 else ""
+    limit = f"up to {plan.budget:,} labels" if plan.budget else "no budget set"
+    show.say(f"{', '.join(metrics[:4])}{more}: method {created.method.name}, {limit}")
+    if column_of_one_class and len(pool.classes) == 2:
         show.say(f"scores: one column is the probability of {pool.classes[1]!r}")
-    if rank:
+    if plan.rank:
         show.say("labels go where models differ: intervals of their levels are wider than without --rank")
     if words := drawn_in_words(created.task):
         show.say(words)
     if pool.classes_inferred:
         show.hint("the classes are those that are predicted; if a label can be another one, name each with --class")
-    show.hint(f"next: altmas label {session}")

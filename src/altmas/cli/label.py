@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.cli.keyboard import Terminal
 from altmas.cli.terminal import TerminalLabeller
@@ -164,10 +164,10 @@ def label(
     Blind: nobody sees what the model says unless they ask for it, and that is recorded. Every label is on disk
     before it is shown as saved. The page stays on this machine unless --host says otherwise.
     """
-    keys = opt.pairs("--class-key", class_keys)
-    sides = opt.pairs("--pair", pair) if pair else None
+    keys = given.pairs("--class-key", class_keys)
+    sides = given.pairs("--pair", pair) if pair else None
     _refuse_read_only(session)
-    with opt.opened(session) as opened:
+    with given.opened(session) as opened:
         if terminal:
             _in_terminal(opened, annotator, keys=keys, pair=sides, reveal=reveal, question=question)
             return

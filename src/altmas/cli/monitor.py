@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import READ, command, literal
 from altmas.monitoring import Level
 from altmas.outputs import kept_by, write_whole
@@ -47,7 +47,7 @@ def monitor(
     "Cannot tell yet" means fewer than 20 labels in either wave. Of a metric that is better when it is lower (error,
     cost, log loss) a rise is looked for in place of a drop.
     """
-    with opt.opened(session) as opened, show.working("estimating"):
+    with given.opened(session) as opened, show.working("estimating"):
         levels = opened.monitor(metric, against=against, tolerance=tolerance)
         if figure is not None:
             write_whole(figure, levels.to_svg().encode(), force=force, kept=kept_by(opened.pool, opened.path))

@@ -1,22 +1,25 @@
 """`altmas plan`: what a number of labels would buy."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import START, command, literal
 from altmas.errors import PlanError
 from altmas.estimates import about_in_words
 from altmas.forecast import Goals
+from altmas.history import History
 from altmas.methods import DEFAULT_METHOD, Method, method_named
 from altmas.metrics import metric_set
 from altmas.planning import PlannedDecision, WidthPlan, plan_further, plan_widths
-from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
+from altmas.pool import Pool
+from altmas.session import Session
+from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS, Task
 
 FEW = 50
 """With fewer labels than this, and no budget, the budgets looked at are those of a session that has so many."""
@@ -83,102 +86,147 @@ def plan(
     The truth is imagined from the model's scores or an assumed accuracy. A session goes on from its labels: once 20 are
     told, by the forecast that `altmas status` gives.
     """
-    settings: dict[str, Any] = {"confidence": confidence, "seed": seed, "metrics": metrics or list(DEFAULT_METRICS)}
-    settings |= {"about": opt.about_of(about), "draw": opt.draw_of(draw), "guarantee": guarantee}
-    history, chosen, half_widths = None, method_named(method or DEFAULT_METHOD), opt.numbers("--target", targets)
-    labels, budget, own, task = 0, None, None, None
-    sides = opt.thresholds_of(thresholds)
+    goals = Goals(given.numbers("--target", targets), given.thresholds_of(thresholds))
+    settings: dict[str, Any] = {
+        "metrics": metrics or list(DEFAULT_METRICS),
+        "confidence": confidence,
+        "about": given.about_of(about),
+        "draw": given.draw_of(draw),
+        "guarantee": guarantee,
+        "seed": seed,
+    }
+    chosen = method_named(method or DEFAULT_METHOD)
     if session is not None:
-        with opt.opened(session) as opened:
-            pool, history, half_widths = opened.pool, opened.history, half_widths or dict(opened.plan.targets)
-            sides = sides or dict(opened.plan.thresholds)
-            own = opened.method
-            chosen = chosen if method else own
-            settings = {
-                "confidence": opened.plan.confidence,
-                "seed": opened.plan.seed,
-                "metrics": metrics or list(opened.plan.metrics),
-                "about": opened.plan.about,
-                "draw": opened.plan.draw,
-                "guarantee": guarantee or opened.plan.guarantee,
-            }
-            labels, budget = len(history.labels), opened.plan.budget
-            task = replace(
-                opened.task,
-                metrics=metric_set(metrics, pool) if metrics else opened.task.metrics,
-                targets=tuple(half_widths.items()),
-                guarantee=settings["guarantee"],
-                stopping=bool(half_widths or sides),
-            )
+        with given.opened(session) as opened:
+            question = _of_session(opened, goals, chosen if method else opened.method, metrics, guarantee)
     elif data is None or prediction is None:
         raise PlanError("plan needs a session, or --data and --prediction")
     else:
-        pool = opt.pool_of(
+        pool = given.pool_of(
             data,
-            prediction,
-            id,
-            features,
-            scores,
-            slices,
-            show_,
-            classes,
-            group,
-            weight,
-            sample,
-            seed,
+            prediction=prediction,
+            id=id,
+            features=features,
+            scores=scores,
+            slices=slices,
+            show=show_,
+            classes=classes,
+            group=group,
             values=values,
+            weight=weight,
+            sample=sample,
+            seed=seed,
             encoding=encoding,
         )
-    if chosen.traits.interval == "none":
-        show.hint(f"method {chosen.name} gives no interval; these are the widths of a random sample")
-    methods: list[str | Method] = [
-        *([chosen] if chosen.traits.interval != "none" and chosen.name != "tradition" else []),
-        "tradition",
-    ]
+        question = Question(pool, chosen, goals, settings)
+    if question.method.traits.interval == "none":
+        show.hint(f"method {question.method.name} gives no interval; these are the widths of a random sample")
+    planned = question.answer(budgets or [], worlds, accuracy)
+    if not budgets and _out_of_reach(planned) and (further := _further(planned, len(question.pool))):
+        planned = question.answer(further, worlds, accuracy)
+    if planned.begun and accuracy is not None:
+        show.hint("--accuracy is not used: the labels of the session say more")
+    if json:
+        show.as_json(_plain(planned))
+    else:
+        _say(planned, whole=max(width.labels for width in planned.widths) >= len(question.pool))
 
-    left = budget if budget is not None and budget > labels else None
 
-    def plan_at(looked_at: list[int]) -> WidthPlan:
-        further = None
-        if history is not None and own is not None and task is not None:
-            further = plan_further(
-                own,
-                task,
-                history,
-                goals=Goals(half_widths, sides),
-                budgets=looked_at,
-                until=left,
-                others=[other for other in methods if method_named(other).name != own.name],
-                worlds=worlds,
-                progress=not show.quiet(),
-            )
-        return further or plan_widths(
-            pool,
-            methods=methods,
-            budgets=looked_at or _ahead(labels, budget, len(pool)),
+@dataclass(frozen=True)
+class Begun:
+    """The session that a plan goes on from; task: with the metrics and goals that are asked about."""
+
+    method: Method
+    task: Task
+    history: History
+    budget: int | None
+
+    @property
+    def limit(self) -> int | None:
+        """The budget, unless it is spent."""
+        return self.budget if self.budget is not None and self.budget > len(self.history.labels) else None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be planned, by which method; settings: those of `plan_widths` that a session has, too."""
+
+    pool: Pool
+    method: Method
+    goals: Goals
+    settings: dict[str, Any]
+    begun: Begun | None = None
+
+    @property
+    def methods(self) -> list[str | Method]:
+        """The method, if it gives intervals, and random sampling beside it."""
+        alone = self.method.traits.interval == "none" or self.method.name == "tradition"
+        return ["tradition"] if alone else [self.method, "tradition"]
+
+    def answer(self, budgets: list[int], worlds: int, accuracy: float | None) -> WidthPlan:
+        """Widths at these numbers of labels, or at some that fit: by the session's forecast where there is one."""
+        forecast = None if self.begun is None else self._by_forecast(self.begun, budgets, worlds)
+        if forecast is not None:
+            return forecast
+        begun = self.begun
+        labels = 0 if begun is None else len(begun.history.labels)
+        limit = None if begun is None else begun.limit
+        return plan_widths(
+            self.pool,
+            methods=self.methods,
+            budgets=budgets or _ahead(labels, limit, len(self.pool)),
             accuracy=accuracy,
-            history=history,
-            drawn_by=None if own is None else own.name,
+            history=None if begun is None else begun.history,
+            drawn_by=None if begun is None else begun.method.name,
             worlds=worlds,
-            thresholds=sides,
-            targets=half_widths,
-            budget=left,
+            thresholds=self.goals.thresholds,
+            targets=self.goals.targets,
+            budget=limit,
             progress=not show.quiet(),
-            **settings,
+            **self.settings,
         )
 
-    width_plan = plan_at(budgets or [])
-    if not budgets and _out_of_reach(width_plan) and (further := _further(width_plan, len(pool))):
-        width_plan = plan_at(further)
-    if width_plan.begun and accuracy is not None:
-        show.hint("--accuracy is not used: the labels of the session say more")
-    _print(width_plan, json, whole=max(width.labels for width in width_plan.widths) >= len(pool))
+    def _by_forecast(self, begun: Begun, budgets: list[int], worlds: int) -> WidthPlan | None:
+        return plan_further(
+            begun.method,
+            begun.task,
+            begun.history,
+            goals=self.goals,
+            budgets=budgets,
+            until=begun.limit,
+            others=[other for other in self.methods if method_named(other).name != begun.method.name],
+            worlds=worlds,
+            progress=not show.quiet(),
+        )
 
 
-def _ahead(labels: int, budget: int | None, points: int) -> list[int]:
+def _of_session(session: Session, goals: Goals, method: Method, metrics: list[str] | None, guarantee: bool) -> Question:
+    """The question about a session that goes on; its own metrics and goals hold where none are given."""
+    plan = session.plan
+    goals = Goals(goals.targets or dict(plan.targets), goals.thresholds or dict(plan.thresholds))
+    settings: dict[str, Any] = {
+        "metrics": metrics or list(plan.metrics),
+        "confidence": plan.confidence,
+        "about": plan.about,
+        "draw": plan.draw,
+        "guarantee": guarantee or plan.guarantee,
+        "seed": plan.seed,
+    }
+    task = replace(
+        session.task,
+        metrics=metric_set(metrics, session.pool) if metrics else session.task.metrics,
+        targets=tuple(goals.targets.items()),
+        guarantee=settings["guarantee"],
+        stopping=bool(goals.targets or goals.thresholds),
+    )
+    begun = Begun(session.method, task, session.history, plan.budget)
+    return Question(session.pool, method, goals, settings, begun)
+
+
+def _ahead(labels: int, limit: int | None, points: int) -> list[int]:
     """Some budgets from here on: up to the session's own, where it is not spent."""
-    if budget is not None and budget > labels:
-        return sorted({round(labels + (budget - labels) * share) for share in (0.25, 0.5, 1.0)} - {0, labels})
+    if limit is not None:
+        return sorted({round(labels + (limit - labels) * share) for share in (0.25, 0.5, 1.0)} - {0, labels})
     if labels == 0:
         return [n for n in (50, 100, 200, 400, 800) if n <= points] or [points]
     return sorted({min(round(max(labels, FEW) * times), points) for times in (1.5, 2, 4)})
@@ -197,58 +245,60 @@ def _out_of_reach(width_plan: WidthPlan) -> bool:
     return any(math.isnan(target.labels) for target in width_plan.targets if target.method == method)
 
 
-def _print(width_plan: "WidthPlan", json: bool, *, whole: bool) -> None:
-    """The plan for people or for scripts; whole  whether labelling every point was looked at."""
-    methods = list(dict.fromkeys(width.method for width in width_plan.widths))
-    if json:
-        plain = [vars(width) for width in width_plan.widths]
-        reach = [vars(target) for target in width_plan.targets]
-        decisions = [vars(decision) for decision in width_plan.decisions]
-        why = {"learnable": width_plan.learnable} if width_plan.learnable else {}
-        show.as_json(
-            {
-                "about": width_plan.about,
-                "guarantee": width_plan.guarantee,
-                "begun": width_plan.begun,
-                "assumption": width_plan.assumption,
-                "widths": plain,
-                "targets": reach,
-                "decisions": decisions,
-                **why,
-            }
-        )
-        return
-    width_of = {(width.metric, width.labels, width.method): width.half_width for width in width_plan.widths}
-    columns = ["metric", "labels", *(f"± {name}" for name in methods)]
-    rows = [
-        (
-            metric,
-            f"{labels} now" if labels == width_plan.begun else str(labels),
-            *(show.number(width_of.get((metric, labels, name), math.nan), 3) for name in methods),
-        )
-        for metric in dict.fromkeys(width.metric for width in width_plan.widths)
-        for labels in dict.fromkeys(width.labels for width in width_plan.widths if width.metric == metric)
-    ]
-    show.table(columns, rows, right=columns[1:])
-    for target in width_plan.targets:
-        needed = _needed(target.labels, target.reached, width_plan.begun if target.method == methods[0] else 0)
+def _plain(planned: WidthPlan) -> dict[str, Any]:
+    """The plan for scripts."""
+    learnable = {"learnable": planned.learnable} if planned.learnable else {}
+    return {
+        "about": planned.about,
+        "guarantee": planned.guarantee,
+        "begun": planned.begun,
+        "assumption": planned.assumption,
+        "widths": [vars(width) for width in planned.widths],
+        "targets": [vars(target) for target in planned.targets],
+        "decisions": [vars(decision) for decision in planned.decisions],
+        **learnable,
+    }
+
+
+def _say(planned: WidthPlan, *, whole: bool) -> None:
+    """The plan for people; whole  whether labelling every point was looked at."""
+    methods = list(dict.fromkeys(width.method for width in planned.widths))
+    _table(planned, methods)
+    for target in planned.targets:
+        needed = _needed(target.labels, target.reached, planned.begun if target.method == methods[0] else 0)
         beyond = "out of reach with this pool" if whole else "more than the largest budget looked at"
         show.say(f"±{target.half_width:g} for {target.metric} by {target.method}: {needed or beyond}")
-    for decision in width_plan.decisions:
-        show.say(_decision(decision, width_plan.begun if decision.method == methods[0] else 0))
-    if width_plan.begun and len(methods) > 1:
+    for decision in planned.decisions:
+        show.say(_decision(decision, planned.begun if decision.method == methods[0] else 0))
+    if planned.begun and len(methods) > 1:
         show.paragraph(f"By {' and '.join(methods[1:])}: with as many labels in all, drawn from the start.")
-    if width_plan.guarantee:
+    if planned.guarantee:
         show.paragraph("Half-widths are those of intervals with a finite-sample proof that holds at every look.")
-    elif width_plan.targets or width_plan.decisions:
+    elif planned.targets or planned.decisions:
         show.paragraph(
             "With a target or a threshold intervals of assured and tradition hold at every look; they are wider than "
             "those for one look at a number of labels fixed beforehand."
         )
-    show.say(about_in_words(width_plan.about))
-    show.paragraph(width_plan.assumption[0].upper() + width_plan.assumption[1:] + ".")
-    if width_plan.learnable:
-        show.paragraph(f"{width_plan.learnable}.")
+    show.say(about_in_words(planned.about))
+    show.paragraph(planned.assumption[0].upper() + planned.assumption[1:] + ".")
+    if planned.learnable:
+        show.paragraph(f"{planned.learnable}.")
+
+
+def _table(planned: WidthPlan, methods: list[str]) -> None:
+    """A row for each metric and number of labels, a column of half-widths for each method."""
+    width_of = {(width.metric, width.labels, width.method): width.half_width for width in planned.widths}
+    columns = ["metric", "labels", *(f"± {name}" for name in methods)]
+    rows = [
+        (
+            metric,
+            f"{labels} now" if labels == planned.begun else str(labels),
+            *(show.number(width_of.get((metric, labels, name), math.nan), 3) for name in methods),
+        )
+        for metric in dict.fromkeys(width.metric for width in planned.widths)
+        for labels in dict.fromkeys(width.labels for width in planned.widths if width.metric == metric)
+    ]
+    show.table(columns, rows, right=columns[1:])
 
 
 def _needed(labels: float, reached: bool, begun: int) -> str:
@@ -259,7 +309,7 @@ def _needed(labels: float, reached: bool, begun: int) -> str:
     return "" if math.isnan(labels) else f"about {math.ceil(labels) if begun else round(labels)} labels{more}"
 
 
-def _decision(planned: "PlannedDecision", begun: int) -> str:
+def _decision(planned: PlannedDecision, begun: int) -> str:
     """One line: how many labels settle a threshold."""
     how = "with a proof that holds at every look" if planned.kind == "proof" else "by the interval for many looks"
     needed = _needed(planned.labels, planned.reached, begun)

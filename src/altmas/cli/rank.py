@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import READ, command, literal
 from altmas.ranking import Ranked
 
@@ -29,7 +29,7 @@ def rank(
 
     The intervals are of how far each model lies behind the best; they hold for all models together.
     """
-    with opt.opened(session) as opened, show.working("comparing the models"):
+    with given.opened(session) as opened, show.working("comparing the models"):
         ranking = opened.ranking(metric)
     if json:
         show.as_json(ranking.to_dict())

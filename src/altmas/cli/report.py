@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import READ, command
 
 
@@ -49,8 +49,8 @@ def report(
 
     One HTML file that needs no other file and no network, and the same as JSON beside it.
     """
-    path = opt.output(output or session.with_suffix(".html"))
-    with opt.opened(session) as opened, show.working("writing the report"):
+    path = given.output(output or session.with_suffix(".html"))
+    with given.opened(session) as opened, show.working("writing the report"):
         document = opened.report(None if json else path, items=items, notes=notes, force=force, since=since)
     if json:
         typer.echo(document.to_json(), nl=False)

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import TRUST, command
 from altmas.errors import PlanError
 from altmas.methods import DEFAULT_METHOD
 from altmas.pool.naming import Name
 from altmas.pool.tables import classes_of
-from altmas.simulate import finished_runs
+from altmas.simulate import Row, finished_runs
 from altmas.simulate import simulate as run
 from altmas.suggest import listing
 from altmas.task import DEFAULT_CONFIDENCE, DEFAULT_METRICS
@@ -98,19 +98,18 @@ def simulate(
     predicted = {name for column in answers for name in column.tolist()}
     _refuse_other_names(truth, set(true.tolist()), prediction or (), predicted)
     names = classes or sorted({*true.tolist(), *predicted}, key=lambda name: (str(type(name)), name))
-    pool = opt.pool_of(
+    pool = given.pool_of(
         data,
-        prediction,
-        id,
-        features,
-        scores,
-        slices,
-        None,
-        names,
-        group,
-        weight,
-        0,
+        prediction=prediction,
+        id=id,
+        features=features,
+        scores=scores,
+        slices=slices,
+        classes=names,
+        group=group,
         values=values,
+        weight=weight,
+        sample=0,
         encoding=encoding,
     )
     with _saying_what_is_kept(results):
@@ -126,8 +125,8 @@ def simulate(
             batch=batch,
             confidence=confidence,
             rank=rank,
-            about=opt.about_of(about),
-            draw=opt.draw_of(draw),
+            about=given.about_of(about),
+            draw=given.draw_of(draw),
             sample=sample or None,
             results=results,
             progress=not show.quiet(),
@@ -136,23 +135,23 @@ def simulate(
         show.as_json({"summary": simulation.summary(), "rows": simulation.rows})
         return
     columns = ("method", "metric", "labels", "truth", "bias", "rmse", "coverage", "width", "label value")
-    rows = [
-        (
-            row["method"],
-            row["metric"],
-            str(row["labels"]),
-            show.number(row["truth"]),
-            "-" if math.isnan(row["bias"]) else f"{row['bias']:+.4f}",
-            show.number(row["rmse"]),
-            show.number(row["coverage"], 2),
-            show.number(row["width"]),
-            "-"
-            if math.isnan(row["label_value"])
-            else f"{row['label_value']:.2f} [{row['label_value_low']:.2f}, {row['label_value_high']:.2f}]",
-        )
-        for row in simulation.summary()
-    ]
-    show.table(columns, rows, right=columns[2:])
+    show.table(columns, map(_cells, simulation.summary()), right=columns[2:])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    """A row of the summary as the table shows it."""
+    label_value = f"{row['label_value']:.2f} [{row['label_value_low']:.2f}, {row['label_value_high']:.2f}]"
+    return (
+        row["method"],
+        row["metric"],
+        str(row["labels"]),
+        show.number(row["truth"]),
+        "-" if math.isnan(row["bias"]) else f"{row['bias']:+.4f}",
+        show.number(row["rmse"]),
+        show.number(row["coverage"], 2),
+        show.number(row["width"]),
+        "-" if math.isnan(row["label_value"]) else label_value,
+    )
 
 
 def _refuse_other_names(truth: str, true: set[Name], predictions: Sequence[str], predicted: set[Name]) -> None:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import LABEL, command
 
 
@@ -20,6 +20,6 @@ def skip(
     annotator: opt.Annotator = None,
 ) -> None:
     """Record that an item cannot be labelled, or that the annotator cannot tell."""
-    with opt.opened(session) as opened:
+    with given.opened(session) as opened:
         opened.skip(id, reason, annotator, kind="unsure" if unsure else "skip")
     show.say(f"{id}: {'unsure' if unsure else 'skipped'}")

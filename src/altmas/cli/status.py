@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import READ, command
 from altmas.estimates import about_in_words, drawn_in_words
 from altmas.session.snapshot import Status
@@ -14,11 +14,11 @@ from altmas.session.stopping import may_stop
 @command("status", READ, "altmas status xray.altmas", "altmas status xray.altmas --json")
 def status(session: opt.SessionFile, json: opt.Json = False) -> None:
     """How far the session is: labels, pace, people, estimates, and what further labels are likely to bring."""
-    with opt.opened(session) as opened, show.working("estimating"):
+    with given.opened(session) as opened, show.working("estimating"):
         now, words = opened.status(), drawn_in_words(opened.task)
         estimates, decision, forecast = opened.estimate(), opened.should_stop(), opened.forecast()
         reached, moment = may_stop(opened.goals()), opened.now()
-        missing = opt.how_to_get_waiting(opened)
+        missing = given.how_to_get_waiting(opened)
     if json:
         ahead = None if forecast is None or reached else forecast.to_dict()
         plain = {"stop": decision.stop, "reason": decision.reason, "forecast": ahead}

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.interop.sync import LabelStudio, config_of, sync_once
 
@@ -50,7 +50,7 @@ def sync(
     It asks the server every few seconds (Ctrl+C ends it) and can be started again at any time: an item is sent once, an
     annotation is recorded once, a corrected one is a revision.
     """
-    with opt.opened(session) as opened:
+    with given.opened(session) as opened:
         studio = LabelStudio(url, token, project)
         config = config_of(opened, blind=not with_predictions, local_files=local_files)
         if project is None:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.errors import UnknownPoint
 
@@ -25,7 +25,7 @@ def tell(
 
     Many labels at once: `altmas import`. Telling an item again is a revision; the earlier label stays in the log.
     """
-    with opt.opened(session) as opened:
+    with given.opened(session) as opened:
         try:
             before = opened.votes(id).get(annotator or "")
             opened.tell(id, label, annotator, seconds, note)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import READ, command, literal
 
 
@@ -30,7 +30,7 @@ def threshold(
     costs. Candidates are tested one after another, each at the confidence of the session, until the first at which the
     claim is not shown. Exit 0 if there is such a threshold, 3 if none is shown yet.
     """
-    with opt.opened(session) as opened, show.working("estimating"):
+    with given.opened(session) as opened, show.working("estimating"):
         choice = opened.threshold(claim)
     if json:
         show.as_json(choice.to_dict())

@@ -1,7 +1,7 @@
 """altmas undo: the last label or skip taken back."""
 
+from altmas.cli import given, show
 from altmas.cli import options as opt
-from altmas.cli import show
 from altmas.cli.app import LABEL, command
 from altmas.session import Session
 from altmas.session.votes import Undone
@@ -10,7 +10,7 @@ from altmas.session.votes import Undone
 @command("undo", LABEL, "altmas undo xray.altmas", "altmas undo xray.altmas --annotator ana")
 def undo(session: opt.SessionFile, annotator: opt.Annotator = None) -> None:
     """Take back the last label or skip, also after a restart. It stays in the log as taken back."""
-    with opt.opened(session) as opened:
+    with given.opened(session) as opened:
         undone = opened.undo(annotator)
         if undone is None:
             show.say("nothing to undo")

@@ -18,7 +18,7 @@ import pyarrow.parquet
 
 from altmas.errors import FileError
 from altmas.interop.replies import COLUMNS, Reply, reply_of
-from altmas.pool.files import FIELD_LIMIT, SEPARATOR_LINE
+from altmas.pool.csv_files import FIELD_LIMIT, SEPARATOR_LINE
 from altmas.suggest import listing, near
 
 DELIMITERS = ",;\t"
@@ -65,8 +65,8 @@ class Named:
                 meant = [f"other {role}" if name == role else name for name in meant]
                 meant[stripped.index(said)] = role
         if "id" not in meant and self.own is not None and stripped.count(self.own) == 1:
-            place = stripped.index(self.own)
-            meant[place] = meant[place] if meant[place] in COLUMNS else "id"
+            column = stripped.index(self.own)
+            meant[column] = meant[column] if meant[column] in COLUMNS else "id"
         return meant
 
     def expected(self) -> str:

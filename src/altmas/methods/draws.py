@@ -50,8 +50,10 @@ def answered_whole(history: History, groups: Array) -> History:
     volunteered = set(history.volunteered.tolist())
     labels = {row: code for row, code in history.labels.items() if whole[groups[row]] or row in volunteered}
     kept = np.cumsum([0, *(row in labels for row in history.labels)])
-    batches = (replace(one, labels_before=int(kept[min(one.labels_before, len(kept) - 1)])) for one in history.batches)
-    return replace(history, batches=tuple(batches), labels=labels)
+    batches = tuple(
+        replace(batch, labels_before=int(kept[min(batch.labels_before, len(kept) - 1)])) for batch in history.batches
+    )
+    return replace(history, batches=batches, labels=labels)
 
 
 def successive_draws(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from altmas.estimates import Estimate
+from altmas.estimates import Estimate, without_interval
 from altmas.metrics import Metric
 
 
@@ -17,7 +17,7 @@ def gap_of(metric: Metric, pairs: Sequence[Estimate], values: Sequence[float], c
     labels = max(pair.labels for pair in pairs)
     undefined = [pair.note for pair in pairs if math.isnan(pair.low)]
     if undefined:
-        return Estimate(metric.name, math.nan, math.nan, math.nan, confidence, labels, note=undefined[0])
+        return without_interval(metric, confidence, labels, undefined[0])
     low = max(max(pair.low, -pair.high, 0.0) for pair in pairs)
     high = max(max(abs(pair.low), abs(pair.high)) for pair in pairs)
     value = max(values) - min(values)

@@ -21,37 +21,29 @@ were added to the pool together, have n and R, the mean of phi and V of their ow
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from altmas.estimates import LEAST_DRAWN, Estimate
+from altmas.estimates import LEAST_DRAWN, Estimate, without_interval
 from altmas.history import History
 from altmas.intervals import (
     Evidence,
     bounded_interval,
-    largest_unseen,
-    missed_tail,
     normal_quantile,
     score_interval,
     student_quantile,
     variance_at_trials,
 )
+from altmas.methods.random_linear import Linear, Supposed, effect_on, linear_of
 from altmas.methods.random_sample import Ahead
-from altmas.methods.random_stages import RandomStage, counting_once, stages_among
-from altmas.metrics import LabelWeights, Metric, table_of
-from altmas.metrics.averages import reach_of_unseen, too_few_labels, trials_by_class
-from altmas.metrics.influence import ItemInfluence
-from altmas.pool import Pool
+from altmas.methods.random_stages import stages_among
+from altmas.metrics import LabelWeights, Metric
+from altmas.metrics.averages import too_few_labels
 from altmas.superpopulation import (
     LEAST_GROUPS,
     PoolSpread,
-    effective_groups,
-    group_sums,
-    groups_moving,
-    groups_of_variance,
-    least_effect,
     left_when_labelled,
     too_few_groups,
 )
@@ -61,72 +53,30 @@ from altmas.types import Array
 NO_WHOLE_GROUP = "undefined: no group is answered whole yet"
 
 
-@dataclass(frozen=True)
-class _Linear:
-    """A metric, or one side of a difference, at the sample: centred terms (N,), variance of pseudo-labels.
-
-    excess  most by which it is too high on average (below 0: too low);  drawn, rest  n and R;  used  (N,) its labels
-    groups, crowd  how many equal groups its labels are worth (F2), and labels in each;  largest  most a term can be
-    witnesses  how many their variance is worth (F2)
-    """
-
-    value: float
-    terms: Array
-    pseudo: float
-    excess: float
-    drawn: int
-    rest: int
-    used: Array
-    groups: float = math.inf
-    crowd: float = 1.0
-    largest: float = 0.0
-    without: int = 0  # points that came together, none of which was drawn and labelled
-    unseen: tuple[float, float] = (0.0, 0.0)  # how far points could lower and raise it and stay unseen (V4)
-    hidden: tuple[float, float] = (0.0, 0.0)  # and how far classes of which no label tells (B8)
-    of_class: int = 0  # labels of the class of an average precision
-    witnesses: float = math.inf
-
-
-Supposed = Mapping[int, int]
-"""Labels of points that were left open, by row."""
-
-
 def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Supposed | None = None) -> Estimate:
     """The estimate of any metric but a gap from a uniform random sample; supposed: labels of points left open."""
-    sides = [_linear(task, history, part, factor, supposed) for factor, part in metric.parts]
+    sides = [linear_of(task, history, part, factor, supposed) for factor, part in metric.parts]
     value = sum(side.value for side in sides)
     labels, used = labels_of(task, history, metric), int(np.logical_or.reduce([side.used for side in sides]).sum())
-    if math.isnan(value):
-        note = "undefined: no label yet" if used == 0 else f"undefined: no label so far tells about {metric.name}"
-        if task.units is not None and history.drawn_labels == 0:
-            note = NO_WHOLE_GROUP
-        return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
-    without = max(side.without for side in sides)
-    if without:
-        note = (
-            f"insufficient: no drawn label among {without:,} points that were added; about "
-            f"{min(LEAST_DRAWN, without)} labels among them would do"
-        )
-        return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
+    if why := _why_undefined(task, history, metric, sides, used):
+        return without_interval(metric, task.confidence, labels, why)
     complete = all(side.drawn == side.rest for side in sides)
     if complete and not task.beyond:
         details = (task.confidence, labels, float(used), "fixed-n", "every point is labelled: exact")
         return Estimate(metric.name, value, value, value, *details)
-    if why := too_few_labels(metric, used, len(task.pool.classes)):
-        return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=why)
     drawn = used if complete else min(side.drawn for side in sides)
-    if drawn < 2:
-        note = "no interval: fewer than two drawn labels"
-        return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
-    groups = min(side.groups for side in sides)
+    few = "no interval: fewer than two drawn labels" if drawn < 2 else ""
+    if why := too_few_labels(metric, used, len(task.pool.classes)) or few:
+        return without_interval(metric, task.confidence, labels, why, value=value)
+    groups = min(side.spread.groups for side in sides)
     if groups < LEAST_GROUPS:
         return replace(without_groups(task, history, metric, groups), value=value)
     variance, left, effect = _variance(task, sides, used / _size(task, metric))
     worth = max(min(side.drawn for side in sides), 1) / max(effect, 1.0)
-    witnesses = min(drawn, *(side.witnesses for side in sides))
+    witnesses = min(drawn, *(side.spread.witnesses for side in sides))
     low, high = _interval(metric, value, variance, sides, task.confidence, witnesses, worth)
     factors = [factor for factor, _ in metric.parts]
-    for down, up in map(_turned, factors, (side.unseen for side in sides)):
+    for down, up in map(_turned, factors, (side.spread.unseen for side in sides)):
         low, high = min(low, value - down), max(high, value + up)
     for down, up in map(_turned, factors, (side.hidden for side in sides)):
         low, high = low - down, high + up
@@ -135,6 +85,22 @@ def estimate_of_items(task: Task, history: History, metric: Metric, supposed: Su
     details = (task.confidence, labels, effective, "fixed-n", metric.about.caution)
     least = math.sqrt(left) * (high - low) / 2
     return Estimate(metric.name, value, low, high, *details, least_half_width=least)
+
+
+def _why_undefined(task: Task, history: History, metric: Metric, sides: list[Linear], used: int) -> str:
+    """Why labels give the metric no value; empty where they do. used: labels that count."""
+    if any(math.isnan(side.value) for side in sides):
+        if task.units is not None and history.drawn_labels == 0:
+            return NO_WHOLE_GROUP
+        return "undefined: no label yet" if used == 0 else f"undefined: no label so far tells about {metric.name}"
+    without = max(side.without for side in sides)
+    if without == 0:
+        return ""
+    enough = min(LEAST_DRAWN, without)
+    return (
+        f"insufficient: no drawn label among {without:,} points that were added; about {enough} labels among them "
+        "would do"
+    )
 
 
 def _turned(factor: float, reach: tuple[float, float]) -> tuple[float, float]:
@@ -151,9 +117,9 @@ def with_left_open(
     A sample that ends where somebody would not answer may end there because of the label. The labels that move the
     metric most stand for all. Where whole groups are drawn, what is behind one that was left open is away already (U1).
     """
-    found, moves = estimate(None), dict[int, Array]()
+    answered, moves = estimate(None), dict[int, Array]()
     if task.units is not None:
-        return found
+        return answered
     for factor, part in metric.parts:
         members = part.members(task.pool)
         sampled = stages_among(history, np.ones(len(task.pool), np.bool_) if members is None else members)
@@ -165,71 +131,65 @@ def with_left_open(
         _, items = part.moved_by(task.pool, labels)
         for point in sampled.left_open:
             moves[point] = moves.get(point, 0.0) + factor * items.rows(np.array([point]))[0]
-    if not moves or math.isnan(found.low):
-        return found
+    if not moves or math.isnan(answered.low):
+        return answered
     worst, best = (
         estimate({point: int(choice(by_class)) for point, by_class in moves.items()})
         for choice in (np.argmin, np.argmax)
     )
-    low = metric.bounds[0] if math.isnan(worst.low) else min(found.low, worst.low)
-    high = metric.bounds[1] if math.isnan(best.high) else max(found.high, best.high)
-    return replace(found, low=low, high=high)
+    low = metric.bounds[0] if math.isnan(worst.low) else min(answered.low, worst.low)
+    high = metric.bounds[1] if math.isnan(best.high) else max(answered.high, best.high)
+    return replace(answered, low=low, high=high)
 
 
-def _variance(task: Task, sides: list[_Linear], labelled: float) -> tuple[float, float, float]:
+def _variance(task: Task, sides: list[Linear], labelled: float) -> tuple[float, float, float]:
     """(variance, share of it that is left when every point is labelled, effect of groups on it).
 
     labelled  share of the points that are
     """
-    terms = np.sum([side.terms for side in sides], axis=0)
+    terms = np.sum([side.spread.terms for side in sides], axis=0)
     plain = float((terms**2).sum())
     if not task.beyond and task.units is None:
         return plain, 0.0, 1.0
     groups = task.units if task.groups is None else task.groups
     if groups is None:
         return plain, left_when_labelled(labelled, task.fraction), 1.0
-    effect = _effect(terms, groups, sum(side.largest for side in sides), max(side.crowd for side in sides))
+    effect = effect_on(
+        terms, groups, sum(side.spread.largest for side in sides), max(side.spread.crowd for side in sides)
+    )
     if not task.beyond:
         return plain * effect, 0.0, effect
     left = max(effect - (1 - labelled), 0.0) / effect if effect > 0 else labelled
     return plain * effect, left, effect
 
 
-def _effect(terms: Array, groups: Array, largest: float, crowd: float) -> float:
-    """How many times their plain variance groups make of these terms, at least (F4); crowd: labels of a group."""
-    plain, count = float((terms**2).sum()), effective_groups((terms != 0).astype(np.float64), groups)
-    together = float((group_sums(terms, groups) ** 2).sum()) * count / max(count - 1, 1.0)
-    seen = min(groups_moving(sign * terms, groups, largest) for sign in (-1.0, 1.0))
-    return max(together / plain if plain > 0 else 0.0, least_effect(seen, crowd, 1.0))
-
-
 def effect_of_groups(task: Task, history: History, metric: Metric, supposed: Supposed | None = None) -> Ahead:
     """What groups make of the variance of a metric of a table; all labels drawn, or no point without one."""
-    side = _linear(task, history, metric, 1.0, supposed)
+    side = linear_of(task, history, metric, 1.0, supposed)
     labelled = int(side.used.sum()) / _size(task, metric)
     if task.groups is None:
         return Ahead(1 - task.fraction * labelled, left=left_when_labelled(labelled, task.fraction))
-    effect = max(_effect(side.terms, task.groups, side.largest, side.crowd), 1.0)
-    return Ahead(effect, side.groups, max(effect - (1 - labelled), 0.0) / effect, side.witnesses)
+    effect = max(effect_on(side.spread.terms, task.groups, side.spread.largest, side.spread.crowd), 1.0)
+    return Ahead(effect, side.spread.groups, max(effect - (1 - labelled), 0.0) / effect, side.spread.witnesses)
 
 
 def without_groups(task: Task, history: History, metric: Metric, groups: float) -> Estimate:
     """The estimate without an interval, because points come from too few groups."""
-    value = _linear(task, history, metric, 1.0).value if len(metric.parts) == 1 else math.nan
+    value = linear_of(task, history, metric, 1.0).value if len(metric.parts) == 1 else math.nan
     note = too_few_groups(PoolSpread(Evidence(0.0), groups), task.pool.group_name)
     if not task.ahead:
         note = (
             f"no interval: what was drawn is worth about {groups:.1f} equal groups; at least {LEAST_GROUPS} are needed"
         )
     labels = labels_of(task, history, metric)
-    return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
+    return without_interval(metric, task.confidence, labels, note, value=value)
 
 
 def _interval(
     metric: Metric,
     value: float,
     variance: float,
-    sides: list[_Linear],
+    sides: list[Linear],
     confidence: float,
     witnesses: float,
     worth: float,
@@ -245,7 +205,7 @@ def _plain_interval(
     metric: Metric,
     value: float,
     variance: float,
-    sides: list[_Linear],
+    sides: list[Linear],
     quantile: float,
     confidence: float,
     worth: float,
@@ -253,7 +213,7 @@ def _plain_interval(
     if not all(map(math.isfinite, metric.bounds)):
         return score_interval(value, _skewed(variance, sides), metric.bounds, quantile)
     added = normal_quantile(confidence) ** 2
-    smoothed = (worth * variance + added * sum(side.pseudo for side in sides)) / (worth + added)
+    smoothed = (worth * variance + added * sum(side.spread.pseudo for side in sides)) / (worth + added)
     if len(sides) == 1 and sides[0].of_class:
         side = sides[0]
         left = 1 - side.drawn / side.rest if side.rest > side.drawn else 1.0
@@ -261,193 +221,12 @@ def _plain_interval(
     return bounded_interval(min(max(value, metric.bounds[0]), metric.bounds[1]), smoothed, metric.bounds, quantile)
 
 
-def _skewed(variance: float, sides: list[_Linear]) -> Evidence:
+def _skewed(variance: float, sides: list[Linear]) -> Evidence:
     """The variance, which grows towards the side of rare large terms by sum of terms^3 / sum of terms^2 (V3)."""
-    terms = np.sum([side.terms for side in sides], axis=0)
+    terms = np.sum([side.spread.terms for side in sides], axis=0)
     second = float((terms**2).sum())
     skew = float((terms**3).sum()) / second if second > 0 else 0.0
     return Evidence(variance, max(-skew, 0.0), max(skew, 0.0))
-
-
-def _linear(task: Task, history: History, metric: Metric, factor: float, supposed: Supposed | None = None) -> _Linear:
-    pool, n_points = task.pool, len(task.pool)
-    members = metric.members(pool)
-    inside = np.ones(n_points, np.bool_) if members is None else members
-    sampled = stages_among(history, inside, supposed)
-    if pool.weights is not None and task.units is None:
-        sampled = counting_once(sampled, pool.weights)
-    strata, known = [_Stratum(stage) for stage in sampled.stages], sampled.known
-    used = sampled.weights > 0
-    rows = np.flatnonzero(used)
-    weights = sampled.weights[rows] if pool.weights is None else sampled.weights[rows] * pool.weights[rows]
-    value, items = metric.moved_by(pool, LabelWeights(n_points, len(pool.classes), rows, known[rows], weights))
-    terms, pseudo, groups, crowd, largest = np.zeros(n_points), 0.0, math.inf, 1.0, 0.0
-    n, total = sum(len(stratum.drawn) for stratum in strata), sum(stratum.rest for stratum in strata)
-    unseen, witnesses = (0.0, 0.0), math.inf
-    if task.beyond and len(rows):
-        terms, ends = _terms_ahead(task, metric, items, known, rows, weights)
-        pseudo = factor**2 * float(weights.sum()) ** 2 / len(rows) * float((ends**2).mean())
-        pseudo *= 1 - task.fraction * len(rows) / float(weights.sum())
-        terms, largest = factor * terms, 2 * abs(factor) * float(ends.max(initial=0.0) * weights.max())
-        n, total = (len(rows), len(rows)) if n == total else (n, total)
-        if task.groups is not None:
-            counts = trials_among(metric, pool, rows, known)
-            groups = effective_groups(counts, task.groups[rows])
-            crowd = float(counts.sum()) / max(groups, 1e-9)
-            effect = max(_effect(terms, task.groups, largest, crowd), 1.0)
-            pseudo, witnesses = pseudo * effect, groups_of_variance(counts, task.groups[rows], effect)
-    else:
-        for stratum in strata:
-            terms[stratum.drawn] = factor * stratum.terms(items, known, pool.weights)
-            pseudo += factor**2 * stratum.pseudo(items, alone=len(history.domains) == 1)
-        if task.units is not None and n:
-            drawn = np.concatenate([stratum.drawn for stratum in strata])
-            groups, crowd, largest = _of_groups(task, metric, items, inside, known, drawn, total / n)
-            witnesses = groups
-            largest *= abs(factor)
-            pseudo *= max(_effect(terms, task.units, largest, crowd), 1.0)
-            unseen = _unseen_groups(task, items, inside & ~strata[0].stage.exact, drawn, known, used)
-        if pool.weights is not None or task.units is None:
-            unseen = _unseen(task, items, strata, used, known)
-    excess = math.copysign(metric.excess(pool, terms**2), factor)
-    without = sum(stratum.rest for stratum in strata if not len(stratum.drawn)) if len(history.domains) > 1 else 0
-    hidden = _unseen_classes(task, metric, value, known, rows, int(inside.sum()) - len(rows))
-    of_class = int((known[rows] == metric.classes[0]).sum()) if metric.about.over_members else 0
-    sizes = (groups, crowd, largest, without)
-    return _Linear(factor * value, terms, pseudo, excess, n, total, used, *sizes, unseen, hidden, of_class, witnesses)
-
-
-def _of_groups(
-    task: Task, metric: Metric, items: ItemInfluence, inside: Array, known: Array, drawn: Array, weight: float
-) -> tuple[float, float, float]:
-    """(equal groups that the drawn labels are worth (F2), labels in each, the largest term that there could be)."""
-    assert task.units is not None
-    counts = trials_among(metric, task.pool, drawn, known)
-    groups = effective_groups(counts, task.units[drawn])
-    low, high = items.range()
-    return groups, float(counts.sum()) / max(groups, 1e-9), float((high - low)[inside].max(initial=0.0)) * weight
-
-
-def _unseen_groups(
-    task: Task, items: ItemInfluence, rest: Array, drawn: Array, known: Array, used: Array
-) -> tuple[float, float]:
-    """How far whole groups that nobody drew could lower and raise the metric and stay unseen (U5).
-
-    rest  (N,) points that were not volunteered;  drawn  rows of the sample;  used  (N,) labels that count
-    """
-    assert task.units is not None
-    open_ = np.flatnonzero(rest & ~used)
-    draws, groups = len(np.unique(task.units[drawn])), len(np.unique(task.units[rest]))
-    reached = float((1 / (groups - np.arange(draws))).sum())
-    mean, (low, high) = float(items.at(drawn, known[drawn]).mean()), items.range()
-    tail = missed_tail(normal_quantile(task.confidence))
-    own = np.unique(task.units[open_], return_inverse=True)[1]
-    hazard = np.full(int(own.max(initial=-1)) + 1, reached)
-    gains = (group_sums(gain[open_], own) if len(open_) else np.zeros(0) for gain in (mean - low, high - mean))
-    down, up = (largest_unseen(gain, hazard, tail, draws) for gain in gains)
-    return down, up
-
-
-def _unseen(
-    task: Task, items: ItemInfluence, strata: list["_Stratum"], used: Array, known: Array
-) -> tuple[float, float]:
-    """How far points that nobody drew could lower and raise the metric and stay unseen (V4), all else as on average.
-
-    Every point of a stratum stays outside a sample of n of R with chance about 1 - n/R.
-    """
-    tail = missed_tail(normal_quantile(task.confidence))
-    hazard, open_, alike = np.zeros(len(known)), np.zeros(len(known), np.bool_), used.copy()
-    for stratum in strata:
-        if stratum.stage.once is not None:
-            alike &= ~stratum.stage.once
-        left = stratum.stage.about & ~stratum.stage.exact
-        hazard[left] -= math.log1p(-len(stratum.drawn) / (stratum.rest + 1))
-        open_ |= left & ~used
-    labelled, constant = np.flatnonzero(alike), np.broadcast_to(items.constant(), len(known))
-    if not len(labelled):
-        return 0.0, 0.0
-    own = np.ones(len(known)) if task.pool.weights is None else task.pool.weights
-    moves = items.at(labelled, known[labelled]) + constant[labelled]
-    mean = own * (float(moves.sum()) / float(own[labelled].sum())) - constant
-    low, high = items.range()
-    return (
-        largest_unseen((mean - low)[open_], hazard[open_], tail),
-        largest_unseen((high - mean)[open_], hazard[open_], tail),
-    )
-
-
-def _unseen_classes(
-    task: Task, metric: Metric, value: float, known: Array, rows: Array, unlabelled: int
-) -> tuple[float, float]:
-    """(B8), if it is a mean over classes: by its table, or by the classes that were seen."""
-    if not metric.about.over_classes or math.isnan(value) or task.beyond:
-        return 0.0, 0.0
-    classes = len(task.pool.classes)
-    seen, named = np.bincount(known[rows], minlength=classes) > 0, np.ones(classes, np.bool_)
-    if metric.is_table:
-        own = metric.rows(metric, task.pool)
-        table = table_of(own.codes[rows], known[rows], classes, n_rows=own.count)
-        seen, named = trials_by_class(metric, table)[1] > 0, np.bincount(own.codes, minlength=own.count) > 0
-    return reach_of_unseen(metric, value, seen, named, unlabelled)
-
-
-@dataclass(frozen=True)
-class _Stratum:
-    """A stage (B6), or the points that came together."""
-
-    stage: RandomStage
-
-    @property
-    def rest(self) -> int:
-        return self.stage.rest
-
-    @property
-    def drawn(self) -> Array:
-        return self.stage.rows
-
-    def terms(self, items: ItemInfluence, known: Array, weights: Array | None = None) -> Array:
-        """(n,) the centred terms of (S9), times c of the stage; weights (N,) of the rows."""
-        n = len(self.drawn)
-        if n < 2 or self.rest <= n:
-            return np.zeros(n)
-        moves = items.at(self.drawn, known[self.drawn]) + np.broadcast_to(items.constant(), len(known))[self.drawn]
-        scale = self.stage.share * self.rest / n * math.sqrt((1 - n / self.rest) * n / (n - 1))
-        if weights is None:
-            return np.asarray(scale * (moves - moves.mean()))
-        own = weights[self.drawn]
-        return np.asarray(scale * (moves - own * (float(moves.sum()) / float(own.sum()))))
-
-    def pseudo(self, items: ItemInfluence, *, alone: bool) -> float:
-        """The variance of n labels whose influence is at either end of its range."""
-        n = len(self.drawn)
-        if self.rest <= n or (alone and n < 2) or n == 0:
-            return 0.0
-        low, high = items.range()
-        alike = self.stage.about if self.stage.once is None else self.stage.about & ~self.stage.once
-        ends = ((high - low) / 2)[alike]
-        return self.stage.share**2 * self.rest**2 * (1 - n / self.rest) / n * float((ends**2).mean())
-
-
-def _terms_ahead(
-    task: Task, metric: Metric, items: ItemInfluence, known: Array, rows: Array, weights: Array
-) -> tuple[Array, Array]:
-    """((N,) terms about data like the pool, half the range of D at the metric's points), of labelled rows."""
-    pool, n = task.pool, len(rows)
-    moves = items.at(rows, known[rows]) + np.broadcast_to(items.constant(), len(pool))[rows]
-    terms, centre = np.zeros(len(pool)), float(np.average(moves, weights=weights))
-    left = np.sqrt(np.maximum(1 - task.fraction / weights, 0.0))  # (P3)
-    terms[rows] = weights * (moves - centre) * left * math.sqrt(n / max(n - 1, 1))
-    members, (low, high) = metric.members(pool), items.range()
-    return terms, (high - low if members is None else (high - low)[members]) / 2
-
-
-def trials_among(metric: Metric, pool: Pool, rows: Array, known: Array) -> Array:
-    """(n,) 1 where a labelled point counts for the metric: as a trial where it is a share of trials, else always."""
-    if not metric.is_table:
-        return np.ones(len(rows))
-    own = metric.rows(metric, pool)
-    proportion = metric.proportion((own.count, len(pool.classes)))
-    return np.ones(len(rows)) if proportion is None else proportion[1][own.codes[rows], known[rows]].astype(np.float64)
 
 
 def _size(task: Task, metric: Metric) -> int:

@@ -16,13 +16,13 @@ from altmas.methods.draws import answered_whole, uniform_draws, uniform_group_dr
 from altmas.methods.gaps import gap_of
 from altmas.methods.protocol import Method, Rehearsal, SequenceOfDraws, Traits
 from altmas.methods.random_items import (
-    Supposed,
     effect_of_groups,
     estimate_of_items,
     labels_of,
     with_left_open,
     without_groups,
 )
+from altmas.methods.random_linear import Supposed
 from altmas.methods.random_sample import Ahead, RandomSample, interval_of_sample
 from altmas.methods.random_stages import stages_among
 from altmas.metrics import Metric, table_of
@@ -125,8 +125,8 @@ class Tradition(Method):
         if metric.contrasts:
             return self._gap(task, history, metric)
         look = one_look(task, history)
-        found = with_left_open(look, history, metric, partial(self._if_supposed, look, history, metric))
-        return _of_all_looks(task, _with_skips(task, history, metric, found))
+        estimate = with_left_open(look, history, metric, partial(self._if_supposed, look, history, metric))
+        return _of_all_looks(task, _with_skips(task, history, metric, estimate))
 
     def _if_supposed(self, task: Task, history: History, metric: Metric, supposed: Supposed | None) -> Estimate:
         """The estimate of any metric but a gap, if points that were left open had the supposed labels."""
@@ -170,19 +170,19 @@ def one_look(task: Task, history: History) -> Task:
     return replace(task, confidence=min(2 * NormalDist().cdf(quantile) - 1, SUREST))
 
 
-def _with_skips(task: Task, history: History, metric: Metric, found: Estimate) -> Estimate:
+def _with_skips(task: Task, history: History, metric: Metric, estimate: Estimate) -> Estimate:
     """The estimate with a note on skipped points of the metric, unless it says something else already."""
     members = metric.members(task.pool)
     skipped = sum(members is None or bool(members[row]) for row in history.skipped)
-    if not skipped or found.note:
-        return found
-    return replace(found, note=skip_note(metric, found.value, found.labels, skipped))
+    if not skipped or estimate.note:
+        return estimate
+    return replace(estimate, note=skip_note(metric, estimate.value, estimate.labels, skipped))
 
 
-def _of_all_looks(task: Task, found: Estimate) -> Estimate:
+def _of_all_looks(task: Task, estimate: Estimate) -> Estimate:
     """An estimate that was made for one look, as what it says at the confidence of the task."""
-    kind = "asymptotic" if task.stopping and found.interval == "fixed-n" else found.interval
-    return replace(found, confidence=task.confidence, interval=kind)
+    kind = "asymptotic" if task.stopping and estimate.interval == "fixed-n" else estimate.interval
+    return replace(estimate, confidence=task.confidence, interval=kind)
 
 
 def _ahead(

@@ -67,9 +67,10 @@ class Difference(_Combination):
             return low - high_second, high - low_second
         members, weight = first.members(pool), np.ones(len(pool)) if pool.weights is None else pool.weights
         weight = weight if members is None else np.where(members, weight, 0.0)
-        one, other = (answers_of(pool, side.model) for side in self.sides)
-        gained = weight * ((known == one).astype(np.float64) - (known == other))
-        told, open_ = float(gained[known >= 0].sum()), float(weight[(known < 0) & (one != other)].sum())
+        answers, other_answers = (answers_of(pool, side.model) for side in self.sides)
+        differ = answers != other_answers
+        gained = weight * ((known == answers).astype(np.float64) - (known == other_answers))
+        told, open_ = float(gained[known >= 0].sum()), float(weight[(known < 0) & differ].sum())
         told = -told if first.lower_is_better else told
         return (told - open_) / float(weight.sum()), (told + open_) / float(weight.sum())
 

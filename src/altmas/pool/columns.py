@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -16,10 +17,22 @@ from numpy.typing import NDArray
 
 from altmas.errors import PoolError
 from altmas.items.lazy import LazyItems
-from altmas.pool.files import PEEKED, mostly_texts, read_columns, refuse_invalid, refuse_unknown, sentence
+from altmas.pool.csv_files import PEEKED, mostly_texts
+from altmas.pool.files import read_columns
 from altmas.pool.first_phase import Wanted, sampled_rows
+from altmas.pool.naming import Name
+from altmas.pool.readable import refuse_invalid, refuse_unknown, sentence
 
 Floats = NDArray[np.float32]
+
+FRACTION = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?\Z")
+POINT = re.compile("[.,]")
+
+MOST_FRACTIONS = 20
+"""Different numbers with a fraction up to which a column of a text file may be ratings; beyond, it holds no classes."""
+
+FEWEST_TO_JUDGE, MOST_DISTINCT = 50, 0.8
+"""Rows from which a column of texts is taken to hold no classes if more than this part of its values differ."""
 
 
 class Columns:
@@ -110,6 +123,29 @@ class Columns:
         if not (_is_text(kind) or _is_number(kind)):
             raise PoolError(f"{self._at(name)} holds {kind}; expected integers, texts or booleans")
         return self._values(name, column)
+
+    def refuse_other_than_classes(self, name: str, classes: Iterable[Name] | None) -> None:
+        """PoolError on a column of fractions, which a text file cannot tell from names, or of texts or ids.
+
+        classes  the class list, if it is known: then texts are told by not being in it
+        """
+        values = self.names(name)
+        distinct = set(values.tolist()) if values.dtype.kind == "O" else set()
+        if len(distinct) > min(MOST_FRACTIONS, len(values) / 2) and _are_fractions(distinct):
+            example = next((value for value in values.tolist() if POINT.search(value)), values[0])
+            raise PoolError(
+                f"{self._at(name)} holds {len(distinct):,} different numbers such as {example}; expected "
+                "classes; is this a column of scores? The probabilities of a model are scores (--scores), other "
+                "numbers features (--features)"
+            )
+        if classes is None and len(values) >= FEWEST_TO_JUDGE and len(distinct) > MOST_DISTINCT * len(values):
+            example = str(next(value for value in values.tolist() if value))[:40]
+            raise PoolError(
+                f"{self._at(name)} holds {len(distinct):,} different values in {len(values):,} rows, such as "
+                f"{example!r}; expected classes, of which there are fewer; is this a column of texts or ids? Texts "
+                "are features (--features) or shown (--show); if they are classes all the same, list them (--class, "
+                "repeated)"
+            )
 
     def _values(self, name: str, column: pa.ChunkedArray) -> NDArray[Any]:
         """The values; texts that are stored as codes share one object for each different one."""
@@ -211,6 +247,12 @@ class Columns:
 
     def _at(self, name: str) -> str:
         return f"{self.where}, column {name!r}"
+
+
+def _are_fractions(values: Collection[Any]) -> bool:
+    """Whether all are texts that spell numbers, one at least with a decimal point: 007 is a code, maybe a class."""
+    texts = [value for value in values if isinstance(value, str) and FRACTION.match(value)]
+    return len(texts) == len(values) and any(map(POINT.search, texts))
 
 
 def _chunks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from altmas.errors import FileError, PoolError
 from altmas.pool.columns import Columns
-from altmas.pool.files import existing, refuse_invalid, refuse_unknown, sentence
 from altmas.pool.first_phase import PassingSample, Rows, Wanted
+from altmas.pool.readable import existing, refuse_invalid, refuse_unknown, sentence
 from altmas.pool.scratch import IN_MEMORY, remove, temporary_file
 
 Group = tuple[str, ...]

@@ -273,8 +273,8 @@ def ids_as_text(ids: Sequence[Name]) -> Iterator[str]:
 def slices_as_text(slices: Mapping[str, NDArray[np.str_]]) -> Iterator[str]:
     """repr([(name, [value, ...]), ...]), some at a time."""
     yield "["
-    for place, name in enumerate(sorted(slices)):
-        yield f"{', ' if place else ''}({name!r}, ["
+    for index, name in enumerate(sorted(slices)):
+        yield f"{', ' if index else ''}({name!r}, ["
         yield from _joined(slices[name], ", ")
         yield "])"
     yield "]"
@@ -282,7 +282,7 @@ def slices_as_text(slices: Mapping[str, NDArray[np.str_]]) -> Iterator[str]:
 
 def _joined(values: Sequence[Any] | NDArray[Any], between: str) -> Iterator[str]:
     for start in range(0, len(values), PART):
-        yield (between if start else "") + between.join(repr(str(one)) for one in values[start : start + PART])
+        yield (between if start else "") + between.join(repr(str(value)) for value in values[start : start + PART])
 
 
 def hash_of(value: Any) -> str:

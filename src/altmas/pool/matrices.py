@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from altmas.errors import FileError
-from altmas.pool.files import PICKLED, existing
+from altmas.pool.readable import PICKLED, existing
 
 
 def read_matrix(path: str | os.PathLike[str]) -> NDArray[Any]:

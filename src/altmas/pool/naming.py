@@ -32,12 +32,12 @@ class WholeNumbers(Sequence[int]):
         return len(self.numbers)
 
     @overload
-    def __getitem__(self, place: int) -> int: ...
+    def __getitem__(self, index: int) -> int: ...
     @overload
-    def __getitem__(self, place: slice) -> list[int]: ...
-    def __getitem__(self, place: int | slice) -> int | list[int]:
-        found: int | list[int] = self.numbers[place].tolist()
-        return found
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        numbers: int | list[int] = self.numbers[index].tolist()
+        return numbers
 
     def __iter__(self) -> Iterator[int]:
         for start in range(0, len(self), PART):
@@ -65,9 +65,9 @@ class RowsOfNumbers(Mapping[Name, int]):
 
     def __getitem__(self, name: Name) -> int:
         if isinstance(name, int) and -(2**63) <= name < 2**63:
-            place = int(np.searchsorted(self._sorted, name))
-            if place < len(self._sorted) and self._sorted[place] == name:
-                return int(self._order[place])
+            index = int(np.searchsorted(self._sorted, name))
+            if index < len(self._sorted) and self._sorted[index] == name:
+                return int(self._order[index])
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[Name]:

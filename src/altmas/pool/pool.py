@@ -99,7 +99,9 @@ class Pool:
         group: ArrayLike | None = None,
         values: Mapping[Any, float] | None = None,
         weights: ArrayLike | None = None,
+        _judge_scores: bool = True,
     ) -> None:
+        # _judge_scores: whether scores that do not fit the answers are refused, as those of another column order
         self.items: Sequence[Any] | None = items_of(items)
         answers = {
             name: names_of(column, words_of_model("predictions", name))
@@ -111,7 +113,7 @@ class Pool:
         self.classes_inferred = classes is None
         self.classes = inferred_classes(answers, given_scores) if classes is None else given_classes(classes)
         self.models: tuple[Model, ...] = tuple(
-            self._model(name, names, given_scores.get(name)) for name, names in answers.items()
+            self._model(name, names, given_scores.get(name), judge=_judge_scores) for name, names in answers.items()
         )
         self.values = None if values is None else values_by_class(values, self.classes, self.find_class)
         """(C,) the numbers that the classes count as, or None where nobody gave any."""
@@ -139,13 +141,14 @@ class Pool:
         self.extended = False
         """Whether it has points, classes or slices that its source has not."""
 
-    def _model(self, name: str, names: NDArray[Any], scores: ArrayLike | None) -> Model:
+    def _model(self, name: str, names: NDArray[Any], scores: ArrayLike | None, *, judge: bool = True) -> Model:
         codes = self._codes(names, words_of_model("predictions", name), PoolError)
         matrix = None if scores is None else scores_of(scores, self._n, self.classes, words_of_model("scores", name))
         model = Model(name, codes, matrix)
-        refuse_other_column_order(
-            model, self.classes, inferred=self.classes_inferred, what=words_of_model("score", name)
-        )
+        if judge:
+            refuse_other_column_order(
+                model, self.classes, inferred=self.classes_inferred, what=words_of_model("score", name)
+            )
         return model
 
     @classmethod

@@ -4,55 +4,37 @@ Every table becomes Arrow on the way, so the same data make the same pool, down 
 """
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from altmas.errors import FileError, MissingExtra, PoolError
-from altmas.items.images import looks_like_image
-from altmas.items.lazy import LazyItems
+from altmas.errors import FileError, PoolError
 from altmas.outputs import writable
 from altmas.pool.columns import Columns
-from altmas.pool.embeddings import embedded
+from altmas.pool.csv_files import text_columns
 from altmas.pool.engines import Source, fetched, is_address, keep, local, source_of
-from altmas.pool.files import existing, text_columns
 from altmas.pool.first_phase import LARGE, Wanted
-from altmas.pool.given import words_of_model
-from altmas.pool.made_features import made_from
-from altmas.pool.matrices import read_matrix
-from altmas.pool.models import DEFAULT_MODEL, Model, named_scores, scores_of
+from altmas.pool.models import DEFAULT_MODEL, named_scores
 from altmas.pool.naming import Name, names_of
+from altmas.pool.origins import (
+    AUTO,
+    Numbers,
+    array_alone,
+    column_groups,
+    features_of_what_is_shown,
+    made_matrix,
+    matrix_of,
+    named_columns,
+    origin_of,
+    stored_form,
+)
 from altmas.pool.pool import Pool
-from altmas.pool.scratch import rows_of
-
-Numbers = str | os.PathLike[str] | Sequence[str] | ArrayLike | None
-"""Where numbers come from: column names and .npy files, one column of lists, or an array."""
-
-
-FRACTION = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?\Z")
-POINT = re.compile("[.,]")
-
-AUTO = "auto"
-"""Features are made of what labellers are shown, where that is texts, images or categories."""
-
-EMBEDDING = ":embedding"
-"""What stands after the column of texts that a language model makes features of."""
-
-MOST_TEXTS, MOST_IMAGES = 50_000, 5_000
-"""Rows up to which features are made of texts or images that nobody named as features: a minute or so."""
-
-MOST_FRACTIONS = 20
-"""Different numbers with a fraction up to which a column of a text file may be ratings; beyond, it holds no classes."""
-
-FEWEST_TO_JUDGE, MOST_DISTINCT = 50, 0.8
-"""Rows from which a column of texts is taken to hold no classes if more than this part of its values differ."""
+from altmas.pool.readable import existing
 
 
 def pool_from_table(
@@ -73,7 +55,7 @@ def pool_from_table(
     store: str | os.PathLike[str] | None = None,
     like: str | os.PathLike[str] | None = None,
     encoding: str | None = None,
-    known: bool = False,
+    judge: bool = True,
 ) -> Pool:
     """The pool in a table: pandas, polars or pyarrow frame, Hugging Face dataset, .csv/.jsonl/.parquet path.
 
@@ -99,109 +81,226 @@ def pool_from_table(
                       the pool is read from those, so that a session can be opened again without the engine
     encoding          of a .csv file that is not UTF-8, such as cp1252
     like              a table from which the words and categories of features that are made are taken
-    known             whether a session was made of it already: then its columns are what they were taken for
+    judge             whether columns that look like something else are refused: not where a session was made of them
     Raises FileError or PoolError, naming the file, the column and the row (counted from 0).
     """
     by_themselves = isinstance(features, str) and features == AUTO
-    inputs, answers = _origin(None if by_themselves else features), _answer_columns(prediction)
-    outputs = {name: _origin(numbers) for name, numbers in named_scores(scores, list(answers)).items()}
-    parts = [slices] if isinstance(slices, str) else list(slices)
-    shown = show if isinstance(show, str) else list(show or ()) or None
-    names = [*answers.values(), *(name for name in (id, group, weight) if name is not None), *parts]
-    names += [shown] if isinstance(shown, str) else shown or []
+    roles = Roles.of(prediction, id, None if by_themselves else features, scores, slices, show, group, weight)
     if store is not None:
-        moved = _moved_to(Path(store).expanduser().absolute(), table, names, inputs, outputs, encoding)
-        in_store = moved.scores if outputs else None
-        scores = in_store.get(DEFAULT_MODEL) if in_store and not isinstance(scores, Mapping) else in_store
-        roles: dict[str, Any] = {
-            "prediction": prediction,
-            "id": id,
-            "slices": slices,
-            "show": show,
-            "classes": classes,
-            "group": group,
-            "values": values,
-            "weight": weight,
-            "sample": sample,
-            "sample_seed": sample_seed,
-        }
-        again = AUTO if by_themselves else moved.features
-        return pool_from_table(moved.table, features=again, scores=scores, **roles)
-    in_memory = source_of(table) is None or _made_of_parquet(table, inputs)
+        moved = _moved_to(Path(store).expanduser().absolute(), table, roles, encoding)
+        return pool_from_table(
+            moved.table,
+            prediction=prediction,
+            id=id,
+            features=AUTO if by_themselves else moved.features,
+            scores=moved.scores or None,
+            slices=slices,
+            show=show,
+            classes=classes,
+            group=group,
+            values=values,
+            weight=weight,
+            sample=sample,
+            sample_seed=sample_seed,
+        )
+    in_memory = source_of(table) is None or _made_of_parquet(table, roles.features)
     is_file = in_memory and isinstance(table, str | os.PathLike)
-    texts = text_columns(table, _named(inputs), encoding) if is_file else []
-    origins = [inputs, *outputs.values()]
-    request = Wanted.of(sample, sample_seed, weighted=weight is not None)
-    repeated = [*answers.values(), *parts]
-    columns = _columns(
-        table, [*names, *texts], origins, repeated=repeated, in_memory=in_memory, request=request, encoding=encoding
-    )
-    columns = columns.sampled(request)
     folder = existing(local(table)).parent if is_file else Path()
-    matrix, made = _made_matrix(columns, inputs, folder, like) if in_memory else (_matrix(columns, inputs), ())
-    listed = _listed_classes(columns, answers) if classes is None else classes
-    matrices = {name: _matrix(columns, origin) for name, origin in outputs.items()}
+    columns = _columns_in_roles(
+        table,
+        roles,
+        in_memory=in_memory,
+        texts=text_columns(table, named_columns(roles.features), encoding) if is_file else [],
+        request=Wanted.of(sample, sample_seed, weighted=weight is not None),
+        encoding=encoding,
+    )
+    pool = _pool_of(columns, roles, classes, values, judge=judge, made_in=folder if in_memory else None, like=like)
+    if by_themselves:
+        made_of = features_of_what_is_shown(pool, roles.show, folder, set(roles.answers.values()))
+        roles = replace(roles, features=made_of)
+    if _can_be_read_again(table) and roles.can_be_stored:
+        source = _source(roles, existing(local(table)), encoding)
+        pool.source = source | {
+            "classes": None if classes is None else list(pool.classes),
+            **({} if pool.named_values is None else {"values": pool.named_values}),
+            **_sample_in_source(columns, sample_seed),
+        }
+    return pool
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are, and where its numbers come from (origins.py).
+
+    answers  {model: its column};  scores  {model: the origin of its scores}
+    """
+
+    prediction: str | Sequence[str] | None
+    answers: dict[str, str]
+    id: str | None
+    features: Any
+    scores: dict[str, Any]
+    slices: list[str]
+    show: str | list[str] | None
+    group: str | None
+    weight: str | None
+
+    @classmethod
+    def of(
+        cls,
+        prediction: str | Sequence[str] | None,
+        id: str | None,
+        features: Numbers,
+        scores: Numbers | Mapping[str, Numbers],
+        slices: str | Sequence[str],
+        show: str | Sequence[str] | None,
+        group: str | None,
+        weight: str | None,
+    ) -> "Roles":
+        """The arguments of `pool_from_table` in one form; PoolError where they do not go together."""
+        inputs, answers = origin_of(features), _answer_columns(prediction)
+        listed = isinstance(prediction, Iterable) and not isinstance(prediction, str)
+        return cls(
+            prediction=list(answers) if listed else prediction,
+            answers=answers,
+            id=id,
+            features=inputs,
+            scores={name: origin_of(numbers) for name, numbers in named_scores(scores, list(answers)).items()},
+            slices=[slices] if isinstance(slices, str) else list(slices),
+            show=show if isinstance(show, str) else list(show or ()) or None,
+            group=group,
+            weight=weight,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Every column that is not read as numbers."""
+        single = [name for name in (self.id, self.group, self.weight) if name is not None]
+        shown = [self.show] if isinstance(self.show, str) else self.show or []
+        return [*self.answers.values(), *single, *self.slices, *shown]
+
+    @property
+    def origins(self) -> list[Any]:
+        """Where all numbers come from."""
+        return [self.features, *self.scores.values()]
+
+    @property
+    def can_be_stored(self) -> bool:
+        """Whether no numbers are an array in memory."""
+        return all(origin is None or stored_form(origin) for origin in self.origins)
+
+
+def _columns_in_roles(
+    table: Any,
+    roles: Roles,
+    *,
+    in_memory: bool,
+    texts: Sequence[str],
+    request: Wanted | None,
+    encoding: str | None,
+) -> Columns:
+    """The columns of the table that have a role, at the rows of the sample where one is wanted.
+
+    texts  columns of texts among those that numbers are made of
+    """
+    repeated = [*roles.answers.values(), *roles.slices]
+    columns = _columns(
+        table,
+        [*roles.names, *texts],
+        roles.origins,
+        repeated=repeated,
+        in_memory=in_memory,
+        request=request,
+        encoding=encoding,
+    )
+    return columns.sampled(request)
+
+
+def _pool_of(
+    columns: Columns,
+    roles: Roles,
+    classes: Sequence[Name] | None,
+    values: Mapping[Any, float] | None,
+    *,
+    judge: bool,
+    made_in: Path | None,
+    like: str | os.PathLike[str] | None,
+) -> Pool:
+    """The pool of these columns; PoolError, naming the column, where they cannot be what their roles say.
+
+    made_in  the folder of image paths where features may be made of columns; None where all columns are numbers
+    """
+    made: tuple[str, ...] = ()
+    if made_in is None:
+        matrix = matrix_of(columns, roles.features)
+    else:
+        matrix, made = made_matrix(columns, roles.features, made_in, like)
+    listed = _listed_classes(columns, roles.answers) if classes is None else classes
+    matrices = {name: matrix_of(columns, origin) for name, origin in roles.scores.items()}
     try:
-        for column in [] if known else answers.values():
-            _refuse_other_than_classes(columns, column, values if listed is None else listed)
+        if judge:
+            for column in roles.answers.values():
+                columns.refuse_other_than_classes(column, values if listed is None else listed)
         pool = Pool(
             matrix,
-            {name: columns.names(column) for name, column in answers.items()} or None,
-            scores={} if known else matrices,
+            {name: columns.names(column) for name, column in roles.answers.items()} or None,
+            scores=matrices,
             classes=listed,
             values=values,
-            ids=columns.rows if id is None else columns.names(id),
-            slices={name: columns.labels(name) for name in parts},
-            items=None if shown is None else columns.items(shown),
-            group=None if group is None else columns.labels(group),
-            weights=None if weight is None else columns.weights(weight),
+            ids=columns.rows if roles.id is None else columns.names(roles.id),
+            slices={name: columns.labels(name) for name in roles.slices},
+            items=None if roles.show is None else columns.items(roles.show),
+            group=None if roles.group is None else columns.labels(roles.group),
+            weights=None if roles.weight is None else columns.weights(roles.weight),
+            _judge_scores=judge,
         )
-        if known and matrices:
-            pool = pool.with_models(*(_with_scores(model, matrices.get(model.name), pool) for model in pool.models))
     except PoolError as cause:
-        roles = {"predictions": prediction, "ids": id, "features": inputs, "scores": outputs.get(DEFAULT_MODEL)}
-        raise PoolError(_placed(str(cause), columns.where, roles)) from cause
-    pool.group_name = pool.group_name if group is None else group
+        origins = {
+            "predictions": roles.prediction,
+            "ids": roles.id,
+            "features": roles.features,
+            "scores": roles.scores.get(DEFAULT_MODEL),
+        }
+        raise PoolError(_placed(str(cause), columns.where, origins)) from cause
+    pool.group_name = pool.group_name if roles.group is None else roles.group
     pool.made_features = made
     if columns.rows is not None:
         pool.sampled_from = columns.size
-    if by_themselves:
-        inputs = _features_of_what_is_shown(pool, shown, folder if is_file else Path(), set(answers.values()))
-    if _can_be_read_again(table) and all(origin is None or _stored(origin) for origin in (inputs, *outputs.values())):
-        stored = {name: _stored(origin) for name, origin in outputs.items()}
-        source: dict[str, Any] = {
-            "table": str(existing(local(table))),
-            "folder": str(existing(local(table)).parent),
-            "prediction": prediction if isinstance(prediction, str | None) else list(prediction),
-            "id": id,
-            "features": _stored(inputs),
-            "scores": stored.get(DEFAULT_MODEL) if isinstance(prediction, str | None) else stored,
-            "slices": parts,
-            "show": shown,
-            "classes": None if classes is None else list(pool.classes),
-        } | {
-            role: name
-            for role, name in (("group", group), ("weight", weight), ("encoding", encoding))
-            if name is not None
-        }
-        source |= {} if pool.named_values is None else {"values": pool.named_values}
-        if columns.rows is not None:
-            source |= {"sample": len(pool), "sample_seed": sample_seed}
-        elif columns.size > LARGE:
-            source["sample"] = 0
-        pool.source = source
     return pool
+
+
+def _source(roles: Roles, table: Path, encoding: str | None) -> dict[str, Any]:
+    """The roles of the columns of a file as plain values, by which `pool_from_source` reads them again."""
+    stored = {name: stored_form(origin) for name, origin in roles.scores.items()}
+    optional = {"group": roles.group, "weight": roles.weight, "encoding": encoding}
+    return {
+        "table": str(table),
+        "folder": str(table.parent),
+        "prediction": roles.prediction,
+        "id": roles.id,
+        "features": stored_form(roles.features),
+        "scores": stored.get(DEFAULT_MODEL) if isinstance(roles.prediction, str | None) else stored,
+        "slices": roles.slices,
+        "show": roles.show,
+    } | {role: name for role, name in optional.items() if name is not None}
+
+
+def _sample_in_source(columns: Columns, seed: int) -> dict[str, int]:
+    """What has the same sample taken again, or none of a table that is large today."""
+    if columns.rows is not None:
+        return {"sample": len(columns.rows), "sample_seed": seed}
+    return {"sample": 0} if columns.size > LARGE else {}
 
 
 def _made_of_parquet(table: Any, inputs: Any) -> bool:
     """Whether features are to be made of a column of a Parquet file here, which is then read into memory."""
-    if not (isinstance(table, str | os.PathLike) and _named(inputs)) or is_address(os.fspath(table)):
+    if not (isinstance(table, str | os.PathLike) and named_columns(inputs)) or is_address(os.fspath(table)):
         return False
     try:
         schema = pq.read_schema(local(table))
     except (OSError, pa.ArrowException):
         return False  # a folder, or a file that reading says more about
-    kinds = [schema.field(name).type for name in _named(inputs) if name in schema.names]
+    kinds = [schema.field(name).type for name in named_columns(inputs) if name in schema.names]
     return any(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) for kind in kinds)
 
 
@@ -218,11 +317,11 @@ def _columns(
     """The columns that are needed; of tables that live elsewhere in batches, numbers apart from names."""
     source = None if in_memory else source_of(table)
     if source is None:
-        return Columns(table, names, [name for origin in origins for name in _named(origin)], encoding)
-    for name in (*names, *(name for origin in origins for name in _named(origin))):
+        return Columns(table, names, [name for origin in origins for name in named_columns(origin)], encoding)
+    for name in (*names, *(name for origin in origins for name in named_columns(origin))):
         if not isinstance(name, str):
             raise PoolError(f"column {name!r} was not understood; expected the name of a column")
-    groups = {group: group for origin in origins for group in _groups(origin)}
+    groups = {group: group for origin in origins for group in column_groups(origin)}
     narrow, matrices, sampled = fetched(source, names, groups, repeated, request)
     return Columns.read(narrow, source.where, matrices, sampled)
 
@@ -236,34 +335,30 @@ class Moved:
     scores: dict[str, Any]
 
 
-def _moved_to(
-    store: Path, table: Any, names: Sequence[str], inputs: Any, outputs: Mapping[str, Any], encoding: str | None
-) -> Moved:
+def _moved_to(store: Path, table: Any, roles: Roles, encoding: str | None) -> Moved:
     """The columns written to `store`, those of numbers to .npy files beside it; nothing there is replaced."""
     if store.suffix.lower() != ".parquet":
         raise FileError(f"store {store} does not end with .parquet; nothing was written")
-    paths = {store.with_suffix(".features.npy"): inputs}
-    many = len(outputs) > 1
-    for number, origin in enumerate(outputs.values()):
-        paths[store.with_suffix(f".scores-{number}.npy" if many else ".scores.npy")] = origin
-    groups = {_named(origin): path for path, origin in paths.items() if _groups(origin) == [_named(origin)]}
-    if not names:
+    matrices = {store.with_suffix(".features.npy"): roles.features}
+    for number, origin in enumerate(roles.scores.values()):
+        ending = f".scores-{number}.npy" if len(roles.scores) > 1 else ".scores.npy"
+        matrices[store.with_suffix(ending)] = origin
+    groups = {
+        named_columns(origin): path
+        for path, origin in matrices.items()
+        if column_groups(origin) == [named_columns(origin)]
+    }
+    if not roles.names:
         raise PoolError("a stored pool needs an id, a prediction, a slice or something to show; nothing was written")
     for path in (store, *groups.values()):
         writable(path, force=False)
     source = source_of(table)
     if source is None:
-        held = Columns(table, names, [name for group in groups for name in group], encoding)
+        held = Columns(table, roles.names, [name for group in groups for name in group], encoding)
         source = Source(held.where, held.table.column_names, lambda columns: iter([held.table.select(columns)]))
-    keep(source, store, names, groups)
-    scores = {name: groups.get(_named(origin), origin) for name, origin in outputs.items()}
-    return Moved(store, groups.get(_named(inputs), inputs), scores)
-
-
-def _groups(origin: Any) -> list[tuple[str, ...]]:
-    """The columns of an origin that are read as one matrix."""
-    named = _named(origin)
-    return [named] if named and len(named) == len(origin) else [(name,) for name in named]
+    keep(source, store, roles.names, groups)
+    scores = {name: groups.get(named_columns(origin), origin) for name, origin in roles.scores.items()}
+    return Moved(store, groups.get(named_columns(roles.features), roles.features), scores)
 
 
 def _can_be_read_again(table: Any) -> bool:
@@ -297,7 +392,7 @@ def pool_from_source(source: Mapping[str, Any], made: NDArray[Any] | None = None
     `source["folder"]` is where relative image paths among the items start. Features that were made from texts or images
     are not made again: `made` are those of the first time.
     """
-    roles = {role: value for role, value in source.items() if role not in ("table", "folder")} | {"known": True}
+    roles = {role: value for role, value in source.items() if role not in ("table", "folder")} | {"judge": False}
     if made is None:
         return pool_from_table(source["table"], **roles)
     pool = pool_from_table(source["table"], **roles | {"features": None})
@@ -320,195 +415,16 @@ def classes_of(
     classes  the class list, if it is known
     """
     columns = _columns(table, [name], [], [name], encoding=encoding)
-    _refuse_other_than_classes(columns, name, classes)
+    columns.refuse_other_than_classes(name, classes)
     return names_of(columns.names(name), f"column {name!r}")
 
 
 def scores_in(table: Any, scores: Numbers, encoding: str | None = None) -> Any:
     """(N, columns) scores in columns of a table or file, or in a .npy file."""
-    origin = _origin(scores)
-    if not _named(origin):
-        return _matrix_alone(origin)
-    return _matrix(_columns(table, [], [origin], encoding=encoding), origin)
-
-
-def _matrix_alone(origin: Any) -> Any:
-    return read_matrix(origin) if isinstance(origin, Path) else origin
-
-
-def _with_scores(model: Model, scores: Any, pool: Pool) -> Model:
-    """The model with its scores, whatever they have to do with its answers."""
-    if scores is None:
-        return model
-    return replace(model, scores=scores_of(scores, len(pool), pool.classes, words_of_model("scores", model.name)))
-
-
-def _refuse_other_than_classes(columns: Columns, name: str, classes: Iterable[Name] | None) -> None:
-    """PoolError on a column of fractions, which a text file cannot tell from names, or of texts or ids.
-
-    classes  the class list, if it is known: then texts are told by not being in it
-    """
-    values = columns.names(name)
-    distinct = set(values.tolist()) if values.dtype.kind == "O" else set()
-    many = len(distinct) > min(MOST_FRACTIONS, len(values) / 2)
-    many = many and any(POINT.search(str(value)) for value in distinct)  # 007 is a code, and may be a class
-    if many and all(isinstance(value, str) and FRACTION.match(value) for value in distinct):
-        example = next((value for value in values.tolist() if POINT.search(value)), values[0])
-        raise PoolError(
-            f"{columns.where}, column {name!r} holds {len(distinct):,} different numbers such as {example}; expected "
-            "classes; is this a column of scores? The probabilities of a model are scores (--scores), other numbers "
-            "features (--features)"
-        )
-    if classes is None and len(values) >= FEWEST_TO_JUDGE and len(distinct) > MOST_DISTINCT * len(values):
-        example = str(next(value for value in values.tolist() if value))[:40]
-        raise PoolError(
-            f"{columns.where}, column {name!r} holds {len(distinct):,} different values in {len(values):,} rows, such "
-            f"as {example!r}; expected classes, of which there are fewer; is this a column of texts or ids? Texts are "
-            "features (--features) or shown (--show); if they are classes all the same, list them (--class, repeated)"
-        )
-
-
-def _origin(origin: Any) -> Any:
-    """None, a Path, a tuple of column names and Paths, or an array."""
-    if hasattr(origin, "tolist") and np.ndim(origin) == 1:
-        origin = origin.tolist()
-    if isinstance(origin, list | tuple) and all(isinstance(entry, str) for entry in origin):
-        origin = origin[0] if len(origin) == 1 else tuple(origin) or None
-    if isinstance(origin, os.PathLike) or (isinstance(origin, str) and _is_file_name(origin)):
-        return existing(origin)
-    if isinstance(origin, tuple) and all(isinstance(entry, str) for entry in origin):
-        return tuple(existing(entry) if _is_file_name(entry) else entry for entry in origin)
-    return (origin,) if isinstance(origin, str) else origin
-
-
-def _is_file_name(text: str) -> bool:
-    return Path(text).suffix.lower() in (".npy", ".npz", ".pkl", ".pickle", ".pt", ".joblib")
-
-
-def _named(origin: Any) -> tuple[str, ...]:
-    """The columns that numbers come from, if they come from columns."""
-    return tuple(entry.removesuffix(EMBEDDING) for entry in origin if isinstance(entry, str)) if _listed(origin) else ()
-
-
-def _embedded(origin: Any) -> list[str]:
-    """The columns of texts that a language model makes features of."""
-    spelled = (
-        [entry for entry in origin if isinstance(entry, str) and entry.endswith(EMBEDDING)] if _listed(origin) else []
-    )
-    return [entry.removesuffix(EMBEDDING) for entry in spelled]
-
-
-def _listed(origin: Any) -> bool:
-    return isinstance(origin, tuple) and all(isinstance(entry, str | Path) for entry in origin)
-
-
-def _features_of_what_is_shown(
-    pool: Pool, shown: str | Sequence[str] | None, folder: Path, answers: set[str]
-) -> tuple[str, ...] | None:
-    """The columns whose features the pool has now; None, and `pool.unmade` says why, where none could be made."""
-    if not isinstance(pool.items, LazyItems) or shown is None:
-        return None
-    names = [shown] if isinstance(shown, str) else list(shown)
-    held = pool.items.columns
-    table = pa.table({names[0]: held}) if isinstance(held, pa.ChunkedArray) else held
-    columns = Columns.part(table, "what is shown")
-    parts, descriptions, used = [], [], []
-    for name in names:
-        if name in answers or not columns.holds_texts(name):
-            continue
-        values = columns.values(name)
-        images = all(map(looks_like_image, [value for value in values[:100] if value is not None] or [""]))
-        most, kind = (MOST_IMAGES, "images") if images else (MOST_TEXTS, "texts")
-        if len(values) > most:
-            pool.unmade = (
-                f"{len(values):,} {kind} in column {name!r} are more than the {most:,} of which features are made "
-                f"unasked; --features {name} makes them"
-            )
-            continue
-        try:
-            features, how = made_from(values, f"column {name!r}", folder)
-        except (PoolError, MissingExtra) as cause:
-            pool.unmade = str(cause)
-            continue
-        parts.append(features)
-        descriptions.append(how)
-        used.append(name)
-    if not parts:
-        return None
-    pool.features, pool.made_features, pool.unmade = np.hstack(parts), tuple(descriptions), ""
-    return tuple(used)
-
-
-def _made_matrix(
-    columns: Columns, origin: Any, folder: Path, like: str | os.PathLike[str] | None
-) -> tuple[Any, tuple[str, ...]]:
-    """(the features, how those of them were made that come from columns of texts, images or categories)."""
-    made = [name for name in _named(origin) if columns.holds_texts(name)]
-    numbers = [name for name in _embedded(origin) if name not in made]
-    if numbers:
-        raise PoolError(
-            f"column {numbers[0]!r} holds no texts, of which alone an embedding can be made; leave {EMBEDDING!r} out"
-        )
-    if not made:
-        return _matrix(columns, origin), ()
-    parts, descriptions = [], []
-    for entry in origin:
-        if isinstance(entry, str) and entry.endswith(EMBEDDING):
-            name = entry.removesuffix(EMBEDDING)
-            features = embedded(
-                ["" if text is None else str(text) for text in columns.values(name)], f"column {name!r}"
-            )
-            parts.append(features)
-            descriptions.append(f"embeddings of the texts in column {name!r} ({features.shape[1]} columns)")
-        elif entry in made:
-            known = None if like is None else Columns(like, [entry]).values(entry)
-            features, how = made_from(columns.values(entry), f"column {entry!r}", folder, known)
-            parts.append(features)
-            descriptions.append(how)
-        else:
-            parts.append(_of_file(columns, entry) if isinstance(entry, Path) else columns.matrix([entry]))
-    return _side_by_side(parts, origin), tuple(descriptions)
-
-
-def _matrix(columns: Columns, origin: Any) -> Any:
-    if isinstance(origin, Path):
-        return _of_file(columns, origin)
-    if not _listed(origin):
-        return origin if columns.rows is None or origin is None else _at_rows(columns, np.asarray(origin), "the array")
-    if len(_named(origin)) == len(origin):
-        return columns.matrix(origin)
-    return _side_by_side(
-        [_of_file(columns, entry) if isinstance(entry, Path) else columns.matrix([entry]) for entry in origin], origin
-    )
-
-
-def _of_file(columns: Columns, file: Path) -> Any:
-    """The rows of a .npy file that belong to those of the columns."""
-    whole = read_matrix(file)
-    return whole if columns.rows is None else _at_rows(columns, whole, str(file))
-
-
-def _at_rows(columns: Columns, whole: NDArray[Any], where: str) -> NDArray[Any]:
-    if len(whole) != columns.size:
-        raise PoolError(
-            f"{where} has {len(whole):,} rows, {columns.where} has {columns.size:,}; they are aligned by row"
-        )
-    assert columns.rows is not None
-    return rows_of(whole, columns.rows)
-
-
-def _side_by_side(parts: list[NDArray[Any]], origin: tuple[str | Path, ...]) -> NDArray[np.float32]:
-    """(N, all columns) of files and columns together, as float32."""
-    lengths = {len(part) for part in parts}
-    if len(lengths) > 1:
-        counts = ", ".join(f"{entry} {len(part)}" for entry, part in zip(origin, parts, strict=True))
-        raise PoolError(f"features come from files and columns with different numbers of rows: {counts}")
-    return np.hstack([np.asarray(part, np.float32).reshape(len(part), -1) for part in parts])
-
-
-def _stored(origin: Any) -> str | list[str] | None:
-    """An origin as JSON, or None for one that lives in memory."""
-    return str(origin) if isinstance(origin, Path) else [str(entry) for entry in origin] if _listed(origin) else None
+    origin = origin_of(scores)
+    if not named_columns(origin):
+        return array_alone(origin)
+    return matrix_of(_columns(table, [], [origin], encoding=encoding), origin)
 
 
 def _placed(sentence: str, where: str, roles: Mapping[str, Any]) -> str:

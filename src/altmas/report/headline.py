@@ -40,7 +40,7 @@ def headline_of(content: Plain) -> Plain:
 def _watched(waves: Plain, content: Plain) -> Plain:
     """Whether the newest wave is worse than the one that it is compared with."""
     last = waves["levels"][-1]
-    before = next(one for one in waves["levels"] if one["wave"] == last["against"])
+    before = next(level for level in waves["levels"] if level["wave"] == last["against"])
     answer, metric, wave = waves["answer"], waves["metric"], last["wave"]
     if answer == "cannot tell" or last["value"] is None or last["low"] is None or before["value"] is None:
         few = f"That takes {LEAST_DRAWN} drawn labels in {wave} and in {before['wave']}."

@@ -17,7 +17,7 @@ import numpy as np
 from altmas.errors import MethodError, NewerSession, PlanError
 from altmas.guaranteed import offers_guarantee, too_many_weights
 from altmas.methods import DEFAULT_METHOD, Method, check, check_ahead, check_draw, check_installed, method_named
-from altmas.methods.assured.contest import ComparesModels, metrics_to_rank
+from altmas.methods.assured.contest import comparing, metrics_to_rank
 from altmas.methods.protocol import DrawsInSequence
 from altmas.metrics import Metric, MetricLike, is_one, metric_set, plain_name
 from altmas.pool import Pool
@@ -309,8 +309,7 @@ def _rank(metric: str, method: Method, pool: Pool) -> str:
         raise PlanError(f"rank={metric!r} was not understood; give the name of a metric, such as 'accuracy'")
     if metric:
         metrics_to_rank(metric, pool)
-        if not isinstance(method, ComparesModels):
-            raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
+        comparing(method)
     return metric
 
 

@@ -64,7 +64,7 @@ class RecordingSession(ReadableSession):
         history, budget = self.history, self.plan.budget
         told, held = len(history.labels), self.held_by_others(annotator)
         left, room = history.n_points - told - len(history.skipped), self._queue.budget() - told
-        reasons = [str(one) for one in held]
+        reasons = [str(holding) for holding in held]
         if budget is not None and room < min(asked, left):
             reasons.insert(0, f"the budget of {budget:,} labels leaves {max(room, 0):,}")
         elif left < asked:

@@ -94,9 +94,9 @@ class Status:
         names = ("outstanding", "skipped", "unsure", "volunteered", "disagreements", "reveals", "revisions", "undone")
         rows = "".join(f"<tr><th>{name}</th><td>{getattr(self, name):,}</td></tr>" for name in names)
         people = "".join(
-            f"<tr><th>{escape(one.name or '(unnamed)')}</th>"
-            f"<td>{one.labels:,} label{'s' * (one.labels != 1)}, {one.skips:,} skipped</td></tr>"
-            for one in self.annotators
+            f"<tr><th>{escape(annotator.name or '(unnamed)')}</th>"
+            f"<td>{annotator.labels:,} label{'s' * (annotator.labels != 1)}, {annotator.skips:,} skipped</td></tr>"
+            for annotator in self.annotators
         )
         return f"{head}<table><tbody>{rows}{people}</tbody></table>"
 
@@ -192,16 +192,16 @@ class Snapshot:
             return HeldUp(np.zeros(0, np.int64), np.zeros(0, np.int64))
         return left_behind(self.history, self.task.units)
 
-    def _until_answered(self, what: str, found: HeldUp, named: bool) -> str:
+    def _until_answered(self, what: str, held_up: HeldUp, named: bool) -> str:
         """How many labels wait for which items; empty if none does."""
-        if not len(found.labels):
+        if not len(held_up.labels):
             return ""
-        count = len(found.waits_for)
-        names = [str(self.task.pool.ids[row]) for row in found.waits_for[:ITEMS_NAMED]]
+        count = len(held_up.waits_for)
+        names = [str(self.task.pool.ids[row]) for row in held_up.waits_for[:ITEMS_NAMED]]
         items = ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
         which = "asked for before them" if self.task.units is None else "of the same groups or asked for before them"
         return (
-            f"{what}: {len(found.labels):,} of {len(self.history.labels):,}, until these items, "
+            f"{what}: {len(held_up.labels):,} of {len(self.history.labels):,}, until these items, "
             f"{which}, are answered or skipped: {items if named else f'{count:,} in all'}"
         )
 

@@ -28,7 +28,7 @@ def slim_script(text: str) -> str:
 
 
 def _closer(code: str) -> str:
-    return _BLANKS.sub(lambda found: next(filter(None, found.groups())), code)
+    return _BLANKS.sub(lambda match: next(filter(None, match.groups())), code)
 
 
 def slim_style(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from altmas.belief import Belief
 from altmas.compute import products_on_one_thread
 from altmas.errors import MethodError
-from altmas.estimates import Estimate, Estimates, skip_note
+from altmas.estimates import Estimate, Estimates, skip_note, without_interval
 from altmas.extras import require
 from altmas.history import Batch, History
 from altmas.intervals import (
@@ -158,8 +158,8 @@ class Assured(Method):
         answers |= {metric.name: self._gap(task, history, metric, among, able, together) for metric in gaps}
         whole = among(None)
         rows_meant = np.ones(len(task.pool)) if task.pool.weights is None else task.pool.weights
-        found = diagnose(whole, _unused(samples, history), rows_meant)
-        info = {"belief": whole.belief.shares, "diagnostics": found.to_dict()}
+        diagnostics = diagnose(whole, _unused(samples, history), rows_meant)
+        info = {"belief": whole.belief.shares, "diagnostics": diagnostics.to_dict()}
         return Estimates(tuple(answers[metric.name] for metric in task.metrics), self.name, info)
 
     def inclusion(self, pool: Pool, history: History) -> Array:
@@ -385,23 +385,21 @@ class Assured(Method):
             note = skip_note(metric, value, linear.labels, linear.skipped) if linear.skipped else exact_note(linear)
             return Estimate(metric.name, value, value, value, *common, worth, kind, note)
         if math.isnan(linear.value) or (linear.drawn == 0 and linear.unlabelled > 0) or not linear.told:
-            return Estimate(
-                metric.name, math.nan, math.nan, math.nan, *common, note=insufficient(metric, linear, len(task.pool))
-            )
+            return without_interval(metric, *common, insufficient(metric, linear, len(task.pool)))
         of_skips = 0.0
         if able is not None:
             linear, of_skips = able.corrected(linear), able.variance_of(linear.sides)
         value = linear.value_inside(of_pool=able is None and not task.beyond)
         if metric.about.over_classes and linear.labels < linear.classes:
             note = f"no interval: fewer labels ({linear.labels}) than classes ({linear.classes}) to average over"
-            return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
+            return without_interval(metric, *common, note, value=value)
         if linear.drawn < (fewest := least_labels(metric, len(task.pool.classes))):
             note = f"no interval: fewer than {fewest} labels count so far, and a few can move it from end to end"
-            return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
+            return without_interval(metric, *common, note, value=value)
         ahead = ahead_of(linear, missed_tail(factor), task.fraction) if task.beyond else None
         if ahead is not None and ahead.too_few:
             note = too_few_groups(ahead, task.pool.group_name)
-            return Estimate(metric.name, value, math.nan, math.nan, *common, note=note)
+            return without_interval(metric, *common, note, value=value)
         low, high = interval_of(linear, value, factor, ahead)
         if able is not None:
             low, high = widened((low, high), value, factor * math.sqrt(of_skips), metric.bounds)

@@ -160,10 +160,10 @@ def _by_the_other_half(
     chances = np.empty(len(train))
     for half in (0, 1):
         own = np.arange(len(train)) % 2 == half
-        found = answer(pool, description, train[~own], codes[~own], weights[~own], train[own])
-        if found is None:
+        of_half = answer(pool, description, train[~own], codes[~own], weights[~own], train[own])
+        if of_half is None:
             return None
-        chances[own] = found
+        chances[own] = of_half
     return chances
 
 

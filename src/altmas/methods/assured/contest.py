@@ -21,7 +21,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from altmas.belief import WrittenOut
-from altmas.errors import MetricError, PlanError
+from altmas.errors import MethodError, MetricError, PlanError
 from altmas.history import History
 from altmas.intervals import Tails, anytime_quantile, missed_tail, normal_quantile
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
@@ -30,6 +30,7 @@ from altmas.methods.assured.linearised import Estimators, Linearised, linearised
 from altmas.methods.assured.parts import Part
 from altmas.methods.assured.skips import Labelable, widened
 from altmas.methods.assured.whole_groups import sums
+from altmas.methods.protocol import Method
 from altmas.metrics import Metric, metric_set
 from altmas.metrics.differences import difference
 from altmas.metrics.influence import sum_of_items
@@ -281,6 +282,13 @@ class ComparesModels(Protocol):
 
     def contest(self, task: Task, history: History, metrics: tuple[Metric, ...]) -> Contest | None:
         """One metric of each model from the labels so far; None before any label was drawn."""
+
+
+def comparing(method: Method) -> ComparesModels:
+    """The method, if it compares models; MethodError if it does not."""
+    if not isinstance(method, ComparesModels):
+        raise MethodError(f"method {method.name!r} does not compare models; methods that do: assured")
+    return method
 
 
 def importance(contest: Contest) -> tuple[Array, Array]:

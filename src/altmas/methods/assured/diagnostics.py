@@ -142,7 +142,7 @@ def _warnings(figures: dict[str, Any], labels: int, unused: int, drawn: int, dra
             f"({abs(figures['calibration_z']):.1f} standard deviations): intervals are wider for it, not wrong."
         )
     elif draws == "labels":
-        worst = max(figures["calibration"], key=lambda one: abs(one.z), default=None)
+        worst = max(figures["calibration"], key=lambda fifth: abs(fifth.z), default=None)
         if worst is not None and abs(worst.z) > ALARM:
             words.append(
                 f"Of {worst.labels} drawn points for which the belief expected {worst.believed:.0%} right, "

@@ -2,7 +2,7 @@
 
 import math
 
-from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate
+from altmas.estimates import FLOOR, LEAST_DRAWN, Estimate, without_interval
 from altmas.history import History
 from altmas.methods.assured.linearised import Linearised
 from altmas.methods.random_items import NO_WHOLE_GROUP
@@ -19,7 +19,7 @@ def undefined(metric: Metric, task: Task, history: History) -> Estimate:
     note = "undefined: no label yet" if labels == 0 else "undefined: no drawn label yet"
     if history.drawn_labels:
         note = "undefined: no drawn label counts yet" if task.units is None else NO_WHOLE_GROUP
-    return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
+    return without_interval(metric, task.confidence, labels, note)
 
 
 def insufficient(metric: Metric, linear: Linearised, points: int) -> str:

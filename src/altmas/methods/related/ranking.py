@@ -6,7 +6,6 @@ the ranking into blocks; labels are uniform inside each block.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,19 +81,6 @@ def is_open(a: int, b: int, p_a: float, p_b: float, ratio: float) -> bool:
 def middle_rank(a: int, b: int) -> int:
     """round(sqrt(a b)) (C20)."""
     return round(math.sqrt(a * b))
-
-
-def adaptive_ranks(precision: Callable[[int], float], n_points: int, head: int, ratio: float) -> dict[int, float]:
-    """{rank: p} of every rank that is looked at when p can be had exactly (C19, C20)."""
-    known = {rank: precision(rank) for rank in (head, n_points)}
-    waiting = [(head, n_points)]
-    while waiting:
-        a, b = waiting.pop()
-        if is_open(a, b, known[a], known[b], ratio):
-            m = middle_rank(a, b)
-            known[m] = precision(m)
-            waiting += [(a, m), (m, b)]
-    return known
 
 
 # ---------------------------------------------------------------- the curve from labels

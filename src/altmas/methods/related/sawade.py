@@ -71,21 +71,9 @@ def optimal_chances(task: Task, history: History) -> Array:
 # ---------------------------------------------------------------- closed forms
 
 
-def risk_chances(wrong: Array) -> Array:
-    """(N,) (C9): q* for accuracy from e_i = 1 - p(a_i|x_i); sums to 1."""
-    risk = wrong.mean()
-    q = np.sqrt(wrong * (1 - 2 * risk) + risk**2)
-    return np.asarray(q / q.sum())
-
-
 def f_chances(p: Array, predicted: Array, alpha: float) -> tuple[float, Array]:
     """(F, q*) of (C10) for F_alpha of a class: p (N,) its probability, predicted (N,) whether the model says it."""
     f = float((p * predicted).sum() / (alpha * predicted + (1 - alpha) * p).sum())
     inside = np.sqrt(p * (1 - f) ** 2 + alpha**2 * (1 - p) * f**2)
     q = np.where(predicted, inside, (1 - alpha) * f * np.sqrt(p))
     return f, np.asarray(q / q.sum())
-
-
-def optimal_variance(squares: Array) -> float:
-    """n times (C11): (mean_i sqrt(sum_c p phi^2))^2 from the sums of each point."""
-    return float(np.sqrt(squares).mean() ** 2)

@@ -120,7 +120,7 @@ def next_counts(target: Array, have: Array, n: int, room: Array) -> Ints:
     return counts
 
 
-# ---------------------------------------------------------------- variances (C5, C7)
+# ---------------------------------------------------------------- the variance (C5)
 
 
 def stratified_variance(sizes: Array, spreads: Array, counts: Array, *, finite: bool = True) -> float:
@@ -128,12 +128,6 @@ def stratified_variance(sizes: Array, spreads: Array, counts: Array, *, finite: 
     sizes, spreads, counts = (np.asarray(values, np.float64) for values in (sizes, spreads, counts))
     left = 1 - counts / sizes if finite else 1.0
     return float(((sizes / sizes.sum()) ** 2 * left * spreads**2 / counts).sum())
-
-
-def neyman_variance(sizes: Array, spreads: Array, n: float) -> float:
-    """(C7): (sum_h W_h S_h)^2 / n, the least that n labels can reach in an endless pool."""
-    sizes = np.asarray(sizes, np.float64)
-    return float((sizes / sizes.sum() * spreads).sum() ** 2 / n)
 
 
 # ---------------------------------------------------------------- draws and the sample

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from altmas.estimates import Estimate, Estimates
+from altmas.estimates import Estimate, Estimates, without_interval
 from altmas.history import History
 from altmas.intervals import bounded_interval, normal_quantile, student_quantile
 from altmas.metrics import Metric, table_of
@@ -51,17 +51,6 @@ Solve = Callable[[Metric, Array], Solution]
 
 
 # ---------------------------------------------------------------- formulas
-
-
-def phi_of(metric: Metric, shares: Array) -> Array:
-    """(C, C) phi of (C1) at a normalised table: how a point in each cell moves the metric."""
-    slope = metric.gradient(shares)
-    return np.asarray(slope - (shares * slope).sum())
-
-
-def self_normalised_variance(weights: Array, phi: Array) -> float:
-    """(C3): (1/n) mean (w phi)^2 / (mean w)^2."""
-    return float(((weights * phi) ** 2).mean() / weights.mean() ** 2 / len(weights))
 
 
 def gamma_reach(total: float, variance: float, weight: float, confidence: float) -> float:
@@ -171,14 +160,14 @@ def _estimate(task: "Task", history: History, metric: Metric, solve: Solve) -> E
     value = float(metric.of_table(solution.table)) if solution.table.any() else math.nan
     if math.isnan(value):
         note = _why_undefined(metric, labels)
-        return Estimate(metric.name, math.nan, math.nan, math.nan, task.confidence, labels, note=note)
+        return without_interval(metric, task.confidence, labels, note)
     note = _notes(value, metric, history, inside, solution.draws)
     value = min(metric.bounds[1], max(metric.bounds[0], value))
     if solution.draws == 0:
         return Estimate(metric.name, value, *metric.bounds, task.confidence, labels, 0.0, "fixed-n", note)
     if why := too_few_labels(metric, labels, len(np.unique(pool.predictions[inside]))):
         note = "; ".join(filter(None, (note, why)))
-        return Estimate(metric.name, value, math.nan, math.nan, task.confidence, labels, note=note)
+        return without_interval(metric, task.confidence, labels, note, value=value)
     drawn = labels - int((inside & volunteered_mask(history)).sum())
     size = int(inside.sum()) - (labels - drawn)
     low, high = interval_of(metric, value, pool.predictions[inside], solution, drawn, size, task.confidence)

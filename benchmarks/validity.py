@@ -72,7 +72,10 @@ EDITIONS = ("3.2", "3.3", "3.4", EDITION)
 CHANGED = {
     "3.3": ("kappa", "weighted_kappa", "mcc", "fbeta"),
     "3.4": ("macro_recall", "macro_f1", "macro_precision", "balanced_accuracy"),
-    "3.5": ("macro_recall", "macro_f1", "macro_precision", "balanced_accuracy"),
+    "3.5": (
+        *("macro_recall", "macro_f1", "macro_precision", "balanced_accuracy"),
+        *("recall", "specificity", "f1", "fbeta", "jaccard"),
+    ),
 }
 """Metrics of which an edition has other numbers than the one before."""
 CHANGED_WITH_SCORES = ("3.5",)

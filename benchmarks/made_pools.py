@@ -209,6 +209,17 @@ def one_answer_for_many(n: int = 3_000) -> Made:
     return Pool(None, np.where(rng.random(n) < 0.5, truth, 0), classes=list(range(6))), truth
 
 
+def urgent_tickets(n: int = 8_000, urgent: int = 60) -> Made:
+    """Four queues; of the few urgent tickets half are found, and the others answered with the largest queue."""
+    rng = np.random.default_rng(82)
+    truth = rng.choice(3, n, p=[0.7, 0.2, 0.1])
+    predictions = np.where(rng.random(n) < 0.06, (truth + rng.integers(1, 3, n)) % 3, truth)
+    rows = rng.permutation(n)[:urgent]
+    truth[rows], predictions[rows] = 3, 0
+    predictions[rows[: urgent // 2]] = 3
+    return Pool(None, predictions, classes=[0, 1, 2, 3]), truth
+
+
 def small_slices(n: int = 1_000) -> Made:
     """Two small slices, one of them much worse than the rest: a few of the labels fall into either."""
     rng = np.random.default_rng(14)

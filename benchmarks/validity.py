@@ -59,6 +59,7 @@ from benchmarks.made_pools import (  # noqa: E402
     twins,
     two_levels,
     two_models,
+    urgent_tickets,
     useless,
     wide,
 )
@@ -154,6 +155,7 @@ CASES: dict[str, Case] = {
     "one class too many": Case(one_class_too_many, (40, 60, 100, 300), ("macro_f1", "macro_precision")),
     "few answers for many": Case(few_answers_for_many, (60, 100, 150, 300), MEANS_OVER_CLASSES),
     "one answer for many": Case(one_answer_for_many, (60, 100, 150, 300), MEANS_OVER_CLASSES),
+    "urgent tickets": Case(urgent_tickets, (45, 60, 100, 200), ("recall[3]", "f1[3]", "precision[3]", "macro_f1")),
     "wide": Case(wide, (10, 40, 200, 1000), ("accuracy", "recall[1]")),
 }
 
@@ -538,10 +540,10 @@ def _below(coverage: float, intervals: int) -> bool:
 
 TEXT = """# Does the interval hold where it hurts?
 
-Pools made to break intervals, told as people tell: in lockstep (ten asked, ten told), with items that wait, out of
-order, with errors that somebody volunteers in the middle or leaves open for ever, with points that nobody can label,
-most of them hard ones, with half of the pool coming as a wave after 30 labels. 95 % intervals for one look,
-`assured` beside a plain random sample (`tradition`) on the same pool. This page and
+Pools made to break intervals, labelled in the ways people label: in lockstep (ten items asked for, ten labels told), with
+items left waiting, out of order, with errors that somebody volunteers in the middle, with items never answered, with
+points that nobody can label (most of them hard), and with half of the pool coming as a wave after 30 labels. 95 %
+intervals for one look, `assured` beside a plain random sample (`tradition`) on the same pool. This page and
 `benchmarks/results/validity.csv` are written by
 
 ```
@@ -554,14 +556,14 @@ better. Where some runs had no interval, because too few labels counted, the num
 and coverage is that of these. Nothing was tuned on the pools *drift*, *two models* and *wide*, and on *letters* means
 over classes alone (seeds from 1000 on); the others were looked at while the interval rule was chosen. {editions}
 
-- {cells} cells, mean coverage of all intervals {mean:.4f}. Cells below 0.93 beyond noise (fewer held than in 1 of 40
-  times if each held with 0.93): {short} ({names}).
-- In the {both} cells in lockstep that random sampling has as well its intervals, Wilson's with exact bounds (B4),
-  hold in {theirs:.3f} on average, those of `assured` in {ours:.3f}. Where few errors are met, no rule that keeps
-  Clopper and Pearson's bound for labels without an error holds in 0.95.
+- {cells} cells, mean coverage of all intervals {mean:.4f}. Cells whose coverage is below 0.93 beyond noise (so few
+  intervals held that this would happen with probability below 1/40 if the true coverage were 0.93): {short} ({names}).
+- In the {both} lockstep cells that were also run with random sampling, mean coverage is {theirs:.3f} for random
+  sampling (Wilson's interval with exact bounds, B4) and {ours:.3f} for `assured`. Where few errors are met, every rule
+  that keeps Clopper and Pearson's bound for labels without an error covers more than 0.95.
 - What waits moves nothing: a contract test holds every method to the same numbers with and without points that
   were asked for and not answered.
-- What is left: intervals are wider than needed where errors are rare and the sample happened to see them; metrics
+- What is left: intervals are wider than needed where errors are rare and the sample happened to contain some; metrics
   of rare classes have wide intervals, because positives that nobody has seen may be anywhere; wrong labels are
   outside any interval. With skips figures are about the points that can be labelled, whatever skips depend on: *hard
   ones skipped* leaves out half of the points that a model has wrong and a tenth of the others.

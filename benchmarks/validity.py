@@ -540,9 +540,9 @@ def _below(coverage: float, intervals: int) -> bool:
 
 TEXT = """# Does the interval hold where it hurts?
 
-Pools made to break intervals, labelled in the ways people label: in lockstep (ten items asked for, ten labels told), with
-items left waiting, out of order, with errors that somebody volunteers in the middle, with items never answered, with
-points that nobody can label (most of them hard), and with half of the pool coming as a wave after 30 labels. 95 %
+Pools made to break intervals, labelled in the ways people label: in lockstep (ten items asked for, ten labels told),
+with items left waiting, out of order, with errors that somebody volunteers in the middle, with items never answered,
+with points that nobody can label (most of them hard), and with half of the pool coming as a wave after 30 labels. 95 %
 intervals for one look, `assured` beside a plain random sample (`tradition`) on the same pool. This page and
 `benchmarks/results/validity.csv` are written by
 

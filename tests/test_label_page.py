@@ -514,7 +514,7 @@ def test_axe_finds_nothing(page_of: Any, kind: str) -> None:
         browser.label(Keys.ENTER)
     elif kind == "image":
         pictures = np.random.default_rng(0).integers(0, 256, (60, 28, 28), np.uint8)
-        browser = page_of(create(pool=pool(items=pictures), budget=30, instructions="Is it a cat?"))
+        browser = page_of(create(pool=pool(items=pictures), budget=30, instructions="Is it a cat?\nLook at it."))
         assert axe_in_both_schemes(browser) == NO_FAULT  # with a dialog open
         browser.press(Keys.ENTER)
         browser.label("1")

@@ -39,11 +39,21 @@ def page() -> Iterator[Page]:
 
 
 def test_a_page_learns_the_classes_their_keys_and_what_they_mean() -> None:
-    session = create(instructions="Look twice.", definitions={"cat": "has whiskers"})
+    session = create(instructions="Is it a cat?\nLook twice.", definitions={"cat": "has whiskers"})
     with paged(session, title="pets", annotator="ana") as page:
         setup = page.get("/api/setup").json()
     assert setup["classes"][0] == {"name": "cat", "key": "1", "group": "", "definition": "has whiskers"}
-    assert (setup["title"], setup["instructions"], setup["annotator"]) == ("pets", "Look twice.", "ana")
+    assert (setup["title"], setup["instructions"], setup["annotator"]) == (
+        "pets",
+        "Is it a cat?\nLook twice.",
+        "ana",
+    )
+
+
+def test_instructions_that_are_the_question_alone_open_no_dialog() -> None:
+    with paged(create(instructions=" Is it a cat?\n")) as page:
+        setup = page.get("/api/setup").json()
+    assert (setup["question"], setup["instructions"]) == ("Is it a cat?", "")
 
 
 def test_items_come_with_what_the_page_lacks_and_are_the_same_until_labelled(page: Page) -> None:

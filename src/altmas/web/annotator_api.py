@@ -89,8 +89,10 @@ class Desk:
             {"name": str(name), "key": key, "group": group, "definition": self.texts.definitions.get(str(name), "")}
             for name, key, group in zip(classes, self.keys, self.groups, strict=True)
         ]
-        about: dict[str, Any] = {"title": self.texts.title, "instructions": self.texts.instructions, "classes": rows}
-        about |= {"question": self.question(), "order": shown_order(classes)}
+        question, instructions = self.question(), self.texts.instructions.strip()
+        more = instructions if instructions != question else ""  # what stands above every item needs no dialog
+        about: dict[str, Any] = {"title": self.texts.title, "instructions": more, "classes": rows}
+        about |= {"question": question, "order": shown_order(classes)}
         about |= {"grades": grade_values(classes) is not None, "pair": self.pair and list(self.pair.codes)}
         about |= {"reveal": self.texts.reveal and bool(self.session.pool.models)}
         return about | {"annotator": self.texts.annotator, "session": self.session_key, "hand": HAND}

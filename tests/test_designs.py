@@ -15,7 +15,7 @@ from altmas.methods.assured.design import (
     drawn_whole,
     even,
     expected_gain,
-    pilot_gain,
+    gain_of_sizes,
     pilot_sizes,
     tempered_sizes,
 )
@@ -117,32 +117,74 @@ def test_a_label_does_not_move_the_chances_of_its_own_fold():
     assert np.abs(before[~own] - after[~own]).max() > 0.01
 
 
-def test_the_first_stage_counts_by_the_root_of_what_its_labels_are_worth_if_scores_are_right():
-    """(V31): the gain is the ratio of exact variances of calibrated points, drawn uniformly and by size."""
-    doubt = np.r_[np.full(900, 0.001), np.full(100, 0.2)]
-    sizes = pilot_sizes(np.zeros(1000, int), 1, 40, doubt, least=0)
-    random = doubt.mean() * (1 - doubt.mean())
-    drawn = sum(d * (1 - d) / size for d, size in zip(doubt, sizes, strict=True)) / 1000
-    gain = random / drawn
-    assert gain > 2
-    np.testing.assert_allclose(pilot_gain(sizes, doubt), gain**0.5, atol=0.051)
-    assert pilot_gain(np.ones(1000), np.full(1000, 0.1)) == 1
-    assert pilot_gain(np.ones(1000), np.zeros(1000)) == 1
-    assert pilot_gain(np.ones(1000), np.r_[1.0, np.zeros(999)]) == 1, "sure of everything: nothing is left to be gained"
-
-
-def test_the_first_stage_counts_by_scores_and_not_by_what_features_imitate():
+def test_what_a_label_drawn_by_sizes_is_worth_is_the_ratio_of_variances():
+    """(V31) by a loop over folds: draws with probabilities in proportion to u, and to k for a random sample."""
     rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 400)
-    sure = np.where(rng.random(400) < 0.9, 0.999, 0.7)
-    answers = np.where(rng.random(400) < sure, truth, 1 - truth)
+    folds, right = rng.integers(0, RECIPE.folds, 600), np.where(rng.random(600) < 0.8, 0.999, 0.6)
+    sizes, weights = np.where(right < 0.9, 3.0, 0.7) * rng.uniform(0.9, 1.1, 600), rng.integers(1, 4, 600).astype(float)
+    sizes[:50] = 0
+    expected = []
+    for fold in range(RECIPE.folds):
+        rows = [row for row in range(600) if folds[row] == fold and sizes[row] > 0]
+        total, drawn = sum(weights[rows]), sum(sizes[rows])
+        mean = sum(weights[rows] * right[rows]) / total
+        random = total**2 * mean * (1 - mean)
+        by_size = sum(weights[row] ** 2 * right[row] * (1 - right[row]) * drawn / sizes[row] for row in rows)
+        expected.append(min(max(random / by_size, 1), RECIPE.largest_gain))
+    np.testing.assert_allclose(gain_of_sizes(right, sizes, weights, folds), expected, atol=0.051)
+    assert max(expected) > 1.5
+    nothing_left = gain_of_sizes(np.ones(600), sizes, weights, folds)
+    np.testing.assert_array_equal(nothing_left, np.ones(RECIPE.folds))
+
+
+def scored(n: int = 600) -> tuple[Pool, np.ndarray]:
+    """Nine tenths of the answers with a score of 0.999 and right, the others with 0.7; features that tell nothing."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, n)
+    sure = np.where(rng.random(n) < 0.9, 0.999, 0.7)
+    answers = np.where(rng.random(n) < sure, truth, 1 - truth)
     scores = np.where(np.equal.outer(answers, [0, 1]), sure[:, None], 1 - sure[:, None])
-    features = np.c_[truth + rng.normal(size=400), sure]
-    for given, by_scores in ((scores, True), (None, False)):
-        pool = Pool(features, answers, scores=given, classes=[0, 1])
-        task = Task(pool, metric_set(["accuracy"], pool), seed=0)
-        (stage,) = stages_of(History(400, (Assured().propose(task, History(400), 40),)))
-        assert bool(stage.gain[0] > 1.2) is by_scores
+    return Pool(rng.normal(size=(n, 2)), answers, scores=scores, classes=[0, 1]), truth
+
+
+def test_the_first_stage_counts_by_what_labels_outside_each_fold_show_of_it_once_the_second_begins():
+    pool, truth = scored()
+    task, method = Task(pool, metric_set(["accuracy"], pool), seed=0), Assured()
+    history = label_until(method, task, History(600), 40, 40, truth.__getitem__)
+    (first,) = stages_of(history)
+    np.testing.assert_array_equal(first.gain, np.ones(1))
+    before = method.estimate(task, history)
+    history = replace(history, batches=(*history.batches, method.propose(task, history, 10)))
+    first, second = stages_of(history)
+    assert first.gain.shape == (RECIPE.folds,) and first.gain.mean() > 1.3 and second.gain.mean() > 1.3
+    assert method.estimate(task, history).values == before.values, "nothing of the second is answered yet"
+    folds = folds_of(history.domains, task.seed, None)
+    (sample,) = method._samples(task, history, [first])
+    expected = gain_of_sizes(sample.belief.agree, np.where(first.population, first.sizes, 0), np.ones(600), folds)
+    np.testing.assert_array_equal(first.gain, expected)
+
+
+def test_labels_of_a_fold_have_no_part_in_how_much_the_first_stage_counts_there():
+    pool, truth = scored()
+    task, method = Task(pool, metric_set(["accuracy"], pool), seed=0), Assured()
+    history = label_until(method, task, History(600), 40, 40, truth.__getitem__)
+    folds = folds_of(history.domains, task.seed, None)
+    fold = int(folds[history.labelled[0]])
+    other = {row: 1 - label if folds[row] == fold else label for row, label in history.labels.items()}
+    gains = []
+    for labels in (history.labels, other):
+        told = replace(history, labels=dict(labels))
+        told = replace(told, batches=(*told.batches, method.propose(task, told, 10)))
+        gains.append(stages_of(told)[0].gain)
+    assert gains[0][fold] == gains[1][fold] and (gains[0] != gains[1]).any()
+
+
+def test_without_scores_the_first_stage_counts_as_a_random_sample():
+    pool, truth = scored()
+    pool = Pool(pool.features, pool.predictions, classes=[0, 1])
+    task, method = Task(pool, metric_set(["accuracy"], pool), seed=0), Assured()
+    history = label_until(method, task, History(600), 60, 10, truth.__getitem__)
+    np.testing.assert_array_equal(stages_of(history)[0].gain, np.ones(1))
 
 
 def test_the_expected_gain_is_that_of_the_variance_and_never_below_one():

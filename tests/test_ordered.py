@@ -244,7 +244,7 @@ def test_first_labels_follow_how_far_judges_are_apart():
     pool, _, values = graded(400)
     spread = value_spread(pool, values)
     for metrics, follows in (("mean", True), ("share[4]", False)):
-        sizes, gain, _ = Assured()._design(Task(pool, metric_set(metrics, pool)), History(400), [])
+        sizes, gain, *_ = Assured()._design(Task(pool, metric_set(metrics, pool)), History(400), [])
         assert gain == 1.0
         assert (np.corrcoef(sizes, spread)[0, 1] > 0.99) if follows else np.ptp(sizes) == 0
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from altmas.history import Batch, History
-from altmas.methods.assured.stages import LEVELS, begin, levels_of, race_times, stages_of
+from altmas.methods.assured.stages import LEVELS, StageDesign, begin, levels_of, race_times, stages_of
 
 SIZES = np.array([0.3, 0.5, 0.8, 1.0, 1.0, 1.3, 1.7, 2.5])
 
@@ -15,7 +15,7 @@ SIZES = np.array([0.3, 0.5, 0.8, 1.0, 1.0, 1.3, 1.7, 2.5])
 def asked(n: int, seed: int, history: History | None = None) -> History:
     """A history whose first stage has asked for n points."""
     history = History(len(SIZES)) if history is None else history
-    stage, record = begin(SIZES, 1.0, history, seed)
+    stage, record = begin(StageDesign(SIZES, np.array([1.0])), history, seed)
     rows = stage.next_points(history.open, n)
     return replace(history, batches=(*history.batches, Batch(rows, stage.draw_chances(rows), record)))
 
@@ -93,7 +93,7 @@ def test_sizes_survive_being_stored_as_bytes():
 
 
 def test_points_come_in_the_order_of_their_times_if_they_are_free():
-    stage, _ = begin(SIZES, 1.0, History(8), seed=4)
+    stage, _ = begin(StageDesign(SIZES, np.array([1.0])), History(8), seed=4)
     order = np.argsort(stage.times).tolist()
     everything = np.ones(8, bool)
     for n in range(9):
@@ -106,7 +106,7 @@ def test_points_come_in_the_order_of_their_times_if_they_are_free():
 
 def test_a_stage_begins_with_what_has_neither_label_nor_skip():
     history = History(8, (), {2: 0}, {5: "dark"})
-    stage, record = begin(SIZES, 1.7, history, seed=0)
+    stage, record = begin(StageDesign(SIZES, np.array([1.7])), history, seed=0)
     assert np.flatnonzero(~stage.population).tolist() == [2, 5]
     assert np.isinf(stage.times[[2, 5]]).all() and np.isfinite(np.delete(stage.times, [2, 5])).all()
     assert stage.gain == 1.7 and not stage.exposure.any() and len(stage.used) == 0 and stage.threshold == 0
@@ -123,11 +123,11 @@ def test_a_stage_begins_with_what_has_neither_label_nor_skip():
 
 def test_stages_and_seeds_race_apart():
     first = asked(3, seed=1)
-    again, _ = begin(SIZES, 1.0, told(first, first.drawn), 1)
+    again, _ = begin(StageDesign(SIZES, np.array([1.0])), told(first, first.drawn), 1)
     (before,) = stages_of(first)
     free = again.population
     assert not np.allclose(before.times[free], again.times[free])
-    other, _ = begin(SIZES, 1.0, History(8), 2)
+    other, _ = begin(StageDesign(SIZES, np.array([1.0])), History(8), 2)
     assert not np.allclose(before.times, other.times)
 
 
@@ -149,7 +149,7 @@ def test_the_threshold_is_the_time_of_the_first_point_without_an_answer():
 
 
 def test_draws_around_points_that_are_not_free_have_chances_among_those_not_yet_passed():
-    stage, _ = begin(SIZES, 1.0, History(8), seed=9)
+    stage, _ = begin(StageDesign(SIZES, np.array([1.0])), History(8), seed=9)
     order = np.argsort(stage.times)
     free = np.ones(8, bool)
     free[order[[1, 3]]] = False  # volunteered meanwhile, say
@@ -250,7 +250,7 @@ def test_the_variance_of_a_total_is_estimated_without_bias(chances):
 def test_a_set_that_is_called_impossible_stays_unseen_no_more_often_than_said():
     """By all orders of draws: P(E unseen, and (V11) says that its chance is at most a) <= a, for any E and a."""
     nobody = History(len(SIZES))
-    stage, _ = begin(SIZES, 1.0, nobody, seed=0)
+    stage, _ = begin(StageDesign(SIZES, np.array([1.0])), nobody, seed=0)
     sizes, members = stage.sizes, np.array([True] * 5 + [False] * 3)
     orders = [(order, chance_of(order, sizes)) for order in permutations(range(len(sizes)), 4)]
     assert sum(chance for _, chance in orders) == pytest.approx(1)
@@ -275,7 +275,7 @@ def chance_of(order, sizes) -> float:
 
 
 def test_with_equal_sizes_the_hazard_of_members_is_that_of_their_own_draws():
-    stage, _ = begin(np.ones(60), 1.0, History(60), seed=1)
+    stage, _ = begin(StageDesign(np.ones(60), np.array([1.0])), History(60), seed=1)
     members = np.arange(60) < 20
     few = replace(stage, used=np.array([3, 40, 17, 25, 5]))
     reached, draws = few.hazard_within(members)

@@ -25,10 +25,9 @@ from altmas.methods.assured.ahead import ahead_of, contributions_by_group, inter
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.contest import Contest, disagreement, importance
 from altmas.methods.assured.design import (
-    StageDesign,
     drawn_whole,
     expected_gain,
-    pilot_gain,
+    gain_of_sizes,
     pilot_sizes,
     tempered_sizes,
 )
@@ -43,6 +42,7 @@ from altmas.methods.assured.recipe import RECIPE
 from altmas.methods.assured.skips import Labelable, labelable, widened
 from altmas.methods.assured.stages import (
     Stage,
+    StageDesign,
     begin,
     domain_of_last,
     last_stage,
@@ -120,8 +120,7 @@ class Assured(Method):
         stage = None if over else last_stage(history)
         if stage is None or _exhausted(stage, history):
             stages = stages_of(history)
-            sizes, gain, whole = self._design(task, history, stages, domain)
-            stage, record = begin(sizes, gain, history, task.seed, domain, whole=whole)
+            stage, record = begin(self._design(task, history, stages, domain), history, task.seed, domain)
         rows = stage.next_points(history.open, min(n, left))
         return Batch(rows, stage.draw_chances(rows), record, labels_before=labels)
 
@@ -133,9 +132,9 @@ class Assured(Method):
         if len(rows):
             stage = last_stage(history, groups)
         else:
-            sizes, gain, _ = self._design(task, history, stages_of(history, groups))
+            design = self._design(task, history, stages_of(history, groups))._replace(whole=None)
             planned = max((self.growth - 1) * labels, RECIPE.ranking_pilot if len(task.rank) > 1 else self.pilot)
-            stage, record = begin(sizes, gain, history, task.seed, None, groups, planned)
+            stage, record = begin(design, history, task.seed, None, groups, planned)
             rows = stage.next_points(history.open, n)
         return Batch(rows, stage.draw_chances(rows), record, labels_before=labels)
 
@@ -253,9 +252,7 @@ class Assured(Method):
             plain = of_truth or all(metric.right_or_wrong for metric in task.metrics)
             least = 0 if plain else RECIPE.pilot_class_labels
             doubt = self._doubt(task, of_truth)
-            sizes = pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, least)
-            by_scores = not of_truth and any(model.scores is not None for model in pool.models)
-            return StageDesign(sizes, pilot_gain(sizes, doubt) if by_scores and doubt is not None else np.ones(1))
+            return StageDesign(pilot_sizes(pool.anchor, len(pool.classes), self.pilot, doubt, least), np.ones(1))
         among = Estimators(samples, task, history)
         estimator = among(None)
         folds = folds_of(history.domains, task.seed, task.units)
@@ -267,7 +264,20 @@ class Assured(Method):
         if task.units is None:
             draws = max(planned - estimator.labels, 1.0)
             sizes, whole = drawn_whole(sizes, importances.few, history.open, draws, pool.weights)
-        return StageDesign(sizes, self._gain(task, estimator.belief, folds, of_truth), whole)
+        gain_of_first = None if of_truth else self._gain_of_first(task, samples, stages, folds)
+        return StageDesign(sizes, self._gain(task, estimator.belief, folds, of_truth), whole, gain_of_first)
+
+    def _gain_of_first(self, task: Task, samples: list[StageSample], stages: list[Stage], folds: Array) -> Array | None:
+        """(K,) what labels of the first stage are worth, as labels outside each fold have it when the second begins.
+
+        None where its draws follow no scores: it counts as a random sample then.
+        """
+        with_scores = any(model.scores is not None for model in task.pool.models)
+        if len(stages) != 1 or stages[0].from_first_edition or task.units is not None or not with_scores:
+            return None
+        weights = np.ones(len(folds)) if task.pool.weights is None else task.pool.weights
+        sizes = np.where(stages[0].population, stages[0].sizes, 0.0)
+        return gain_of_sizes(samples[0].belief.agree, sizes, weights, folds)
 
     def _gain(self, task: Task, belief: Belief, folds: Array, of_truth: bool) -> Array:
         """(K,) how many random labels each label of the next stage should be worth, in each fold."""

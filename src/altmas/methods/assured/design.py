@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,22 +27,6 @@ def pilot_sizes(predictions: Array, n_classes: int, n: int, doubt: Array | None 
         return np.asarray(sizes)
     share = RECIPE.pilot_doubt_share
     return np.asarray((1 - share) * sizes + share * doubt / doubt.mean())
-
-
-def pilot_gain(sizes: Array, doubt: Array) -> Array:
-    """(1,) how many random labels each label of a first sample of these sizes should be worth, by the model's scores.
-
-    doubt  (N,) how likely the model is wrong by its own account
-
-    With d the doubt and e = d (1 - d) the variance that it leaves at each point, a label is worth
-        g = N mean d (1 - mean d) / sum of e / u
-    random ones if scores are calibrated, and one if they say nothing. Nobody knows that before labels speak: the stage
-    counts by the root of g, between 1 and the root of `largest_gain`, rounded.                              (V31)
-    """
-    mean = float(doubt.mean())
-    left = float((doubt * (1 - doubt) / sizes).mean())
-    gain = mean * (1 - mean) / left if left > 0 else 1.0
-    return np.asarray(np.round(np.sqrt(np.clip([gain], 1.0, RECIPE.largest_gain)), 1))
 
 
 def tempered_sizes(
@@ -108,19 +91,6 @@ def defensive_share(
     needed = unseen / max(quantile * math.sqrt(len(shape) * float(variance.sum()) / planned), 1e-300)
     share = min(max(needed, RECIPE.least_defensive), RECIPE.most_defensive)
     return round(share, 6)  # the same for sums that differ in their last digits, as with other units of weight
-
-
-class StageDesign(NamedTuple):
-    """What a stage begins with.
-
-    sizes  (N,) how often each point should be drawn
-    gain   (K,) how many random labels each label should be worth in each fold, or (1,) the same for all
-    whole  (N,) points of sets that are drawn whole; None if there are none
-    """
-
-    sizes: Array
-    gain: Array
-    whole: Array | None = None
 
 
 def drawn_whole(
@@ -196,3 +166,24 @@ def expected_gain(unexplained: Array, weights: Array, folds: Array, defensive: f
     shape = (1 - share) * even(np.sqrt(by_unit), folds, weights) + share * even(by_unit, folds, weights)
     variance = np.bincount(folds, unexplained / (defensive + (1 - defensive) * shape), RECIPE.folds)
     return np.round(np.clip(1 / np.maximum(variance, 1e-12), 1.0, RECIPE.largest_gain), 1)
+
+
+def gain_of_sizes(right: Array, sizes: Array, weights: Array, folds: Array) -> Array:
+    """(K,) how many random labels one label drawn by these sizes is worth in each fold.
+
+    right    (N,) the belief that the model is right, by labels outside the fold of the point
+    sizes    (N,) of the draws, 0 for points that could not be drawn;  weights  (N,) how many rows each point stands for
+
+    With r the belief, R its mean by weight k over the fold and e = r (1 - r) the variance that it leaves at a point,
+        g = (sum of k)^2 R (1 - R) / (sum of u * sum of k^2 e / u)                                            (V31)
+    between 1 and `largest_gain`, rounded as `expected_gain` is.
+    """
+    drawn = sizes > 0
+    weight, size = np.where(drawn, weights, 0.0), np.where(drawn, sizes, 1.0)
+    left = weight**2 * right * (1 - right) / size
+    total, mean, drawn_by, variance = (
+        np.bincount(folds, of, RECIPE.folds) for of in (weight, weight * right, np.where(drawn, sizes, 0.0), left)
+    )
+    random = mean * (total - mean)
+    gain = np.divide(random, drawn_by * variance, out=np.ones(RECIPE.folds), where=drawn_by * variance > 0)
+    return np.asarray(np.round(np.clip(gain, 1.0, RECIPE.largest_gain), 1))

@@ -13,6 +13,7 @@ Cohen and Kaplan (2007), bottom-k sketches; Duffield, Lund and Thorup (2007), pr
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,8 @@ class Stage:
     used        rows of the sample in the order of their times, skipped ones included
     exposure    (N,) u_i tau, 0 outside the population
     gain        (K,) how many random labels one of its labels was expected to be worth when it began, in each fold, by
-                labels outside the fold; or (1,) the same for all
+                labels outside the fold; or (1,) the same for all. Of the first stage it may be known when the second
+                begins (V31): until then it counts alone
     threshold   tau; 0 before anything was answered
     cut_at      the point that was asked for and whose missing answer ended it; None if none did
     gap         whether points that were asked for after that one have an answer
@@ -118,21 +120,34 @@ class Stage:
         return np.asarray(np.minimum(self.sizes[rows] / np.maximum(left, self.sizes[rows]), 1.0))
 
 
+class StageDesign(NamedTuple):
+    """What a stage begins with.
+
+    sizes  (N,) how often each point should be drawn
+    gain   (K,) how many random labels each label should be worth in each fold, or (1,) the same for all
+    whole  (N,) points of sets that are drawn whole; None if there are none
+    gain_of_first  (K,) what its labels have shown the first stage to be worth; None to leave it as it began
+    """
+
+    sizes: Array
+    gain: Array
+    whole: Array | None = None
+    gain_of_first: Array | None = None
+
+
 def begin(
-    sizes: Array,
-    gain: Array,
+    design: StageDesign,
     history: History,
     seed: int,
     domain: int | None = None,
     units: Array | None = None,
     labels: float = 0.0,
-    whole: Mask | None = None,
 ) -> tuple[Stage, dict[str, Array]]:
     """(a new stage with nothing asked yet, what its first batch records); about all points, or about one domain.
 
-    whole  (N,) points of sets that are to be drawn whole, if there are any
     units  (N,) the groups, to draw whole ones;  labels  that such a stage is to bring
     """
+    sizes, gain, whole, gain_of_first = design
     free = np.ones(history.n_points, np.bool_)
     free[history.labelled] = False
     free[list(history.skipped)] = False
@@ -145,6 +160,8 @@ def begin(
         record["domain"] = np.array([domain])
     if whole is not None:
         record["whole"] = np.packbits(whole)
+    if gain_of_first is not None:
+        record["gain_of_first"] = gain_of_first
     planned = 0
     if units is not None:
         planned = groups_planned(LEVELS[record["levels"]], units, free, labels)
@@ -204,6 +221,8 @@ def stages_of(history: History, groups: Array | None = None) -> list[Stage]:
     starts = stage_starts(history)
     ends = [*starts, len(history.batches)][1:]
     stages = [_replayed(history, start, end, groups) for start, end in zip(starts, ends, strict=False)]
+    if len(starts) > 1 and "gain_of_first" in (second := history.batches[starts[1]].record):
+        stages[0] = replace(stages[0], gain=np.asarray(second["gain_of_first"], np.float64))
     before = history.batches[: starts[0] if starts else len(history.batches)]
     if any("scale" in batch.record for batch in before):
         stages.insert(0, _first_edition(history, before))

@@ -132,7 +132,7 @@ class Assured(Method):
         if len(rows):
             stage = last_stage(history, groups)
         else:
-            design = self._design(task, history, stages_of(history, groups))._replace(whole=None)
+            design = self._design(task, history, stages_of(history, groups))
             planned = max((self.growth - 1) * labels, RECIPE.ranking_pilot if len(task.rank) > 1 else self.pilot)
             stage, record = begin(design, history, task.seed, None, groups, planned)
             rows = stage.next_points(history.open, n)

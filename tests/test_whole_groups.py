@@ -14,7 +14,7 @@ from altmas.methods import Assured, Tradition
 from altmas.methods.assured.ahead import ahead_of
 from altmas.methods.assured.belief import folds_of
 from altmas.methods.assured.linearised import Estimators
-from altmas.methods.assured.stages import begin, next_of_groups, stages_of
+from altmas.methods.assured.stages import StageDesign, begin, next_of_groups, stages_of
 from altmas.methods.assured.whole_groups import (
     LEAST_OF_STAGE,
     believed_of_groups,
@@ -76,11 +76,12 @@ def test_over_all_outcomes_of_a_race_group_estimates_are_unbiased_with_uncorrela
 
 
 GROUP = np.array([0, 1, 0, 2, 2, 0, 3, 2, 2, 3, 4, 5, 5])
+DESIGN = StageDesign(np.linspace(0.5, 2, len(GROUP)), np.ones(1))
 
 
 def drawn(n: int, seed: int, history: History | None = None) -> History:
     history = History(len(GROUP)) if history is None else history
-    stage, record = begin(np.linspace(0.5, 2, len(GROUP)), 1.0, history, seed, None, GROUP, 4)
+    stage, record = begin(DESIGN, history, seed, None, GROUP, 4)
     rows = stage.next_points(history.open, n)
     return replace(history, batches=(*history.batches, Batch(rows, stage.draw_chances(rows), record)))
 
@@ -97,7 +98,7 @@ def order_of(stage) -> list[list[int]]:
 
 def test_all_points_of_a_group_have_one_size_and_one_time_and_come_in_their_own_order():
     for seed in range(20):
-        stage, record = begin(np.linspace(0.5, 2, len(GROUP)), 1.0, History(len(GROUP)), seed, None, GROUP, 4)
+        stage, record = begin(DESIGN, History(len(GROUP)), seed, None, GROUP, 4)
         for g in range(6):
             assert len(set(stage.times[GROUP == g])) == len(set(stage.sizes[GROUP == g])) == 1
         flat = [row for group in order_of(stage) for row in group]
@@ -107,7 +108,7 @@ def test_all_points_of_a_group_have_one_size_and_one_time_and_come_in_their_own_
 
 
 def test_the_chance_of_a_draw_is_that_of_its_group_among_those_left():
-    stage, _ = begin(np.linspace(0.5, 2, len(GROUP)), 1.0, History(len(GROUP)), 3, None, GROUP, 4)
+    stage, _ = begin(DESIGN, History(len(GROUP)), 3, None, GROUP, 4)
     rows, left = stage.next_points(np.ones(len(GROUP), bool), len(GROUP)), set(range(6))
     chances = dict(zip(rows.tolist(), stage.draw_chances(rows).tolist(), strict=True))
     for group in order_of(stage):
@@ -165,7 +166,7 @@ def test_no_fold_splits_a_group():
 def test_a_stage_ends_with_a_group_and_has_as_many_as_were_planned():
     units = np.repeat(np.arange(60), 3)
     history, sizes = History(180), np.ones(180)
-    stage, record = begin(sizes, 1.0, history, 0, None, units, 40)
+    stage, record = begin(StageDesign(sizes, np.ones(1)), history, 0, None, units, 40)
     planned = stage.planned
     assert planned == 14
     rows = stage.next_points(history.open, 5)

@@ -66,7 +66,7 @@ def test_further_runs_of_another_edition_do_not_join(tmp_path, monkeypatch):
 
 def test_the_edition_changes_when_the_numbers_do():
     """A change of these numbers needs another EDITION in recipe.py, or runs of two methods would be mixed."""
-    pinned = {"two levels": (0.949, 0.910, 0.972), "cluster of 300": (0.959, 0.914, 0.983)}
+    pinned = {"two levels": (0.948, 0.910, 0.968), "cluster of 300": (0.959, 0.914, 0.983)}
     for case, expected in pinned.items():
         pool, truth = validity.CASES[case].make()
         method, task = METHODS["assured"](), Task(pool, metric_set(["accuracy"], pool), seed=0)

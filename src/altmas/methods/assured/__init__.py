@@ -24,13 +24,7 @@ from altmas.intervals import (
 from altmas.methods.assured.ahead import ahead_of, contributions_by_group, interval_of
 from altmas.methods.assured.belief import belief_of, folds_of
 from altmas.methods.assured.contest import Contest, disagreement, importance
-from altmas.methods.assured.design import (
-    drawn_whole,
-    expected_gain,
-    gain_of_sizes,
-    pilot_sizes,
-    tempered_sizes,
-)
+from altmas.methods.assured.design import drawn_whole, expected_gain, gain_of_sizes, pilot_sizes, tempered_sizes
 from altmas.methods.assured.diagnostics import diagnose
 from altmas.methods.assured.estimator import EVERY, Difference
 from altmas.methods.assured.extra_models import FURTHER

@@ -10,7 +10,8 @@ count more than they do, because its errors make later stages expect less of the
     h_s  = (points of T_s without a label) / sum over the sample of (1/p_i - 1)
     That = sum_s c_s T_s,   c_s in proportion to gain_s n_s / (N_s (N_s - n_s))                                 (V6)
 with N_s points in the population of the stage, n_s answered draws in its sample, and the gain expected when it began:
-one over the variance of T_s, as far as it was known before the stage had a label. For some of the points, such as a
+one over the variance of T_s, as far as it was known before the stage had a label; that of a first stage by scores is
+what labels outside the fold have shown once the second begins (V31). For some of the points, such as a
 slice or, once half of them are labelled, those that a precision or a difference of two means depends on, N_s and n_s
 are those among them: given how many draws fell there, these are a sample of them                              (V12)
 A pool that grew has domains d, points that came together. A stage is about the domains that were there when it began:
